@@ -1,0 +1,1 @@
+"""The measuring stick: shoal, the released `distributed` and a process pool, side by side."""

@@ -1,0 +1,1 @@
+"""The user's side: futures, graphs on their way out, results on their way back."""

@@ -1,0 +1,125 @@
+"""Which client is meant when none is named: the context's, else the newest default one."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+from shoal.client.errors import NoClient
+
+_context: ContextVar[Any] = ContextVar("shoal_client", default=None)
+_defaults: Final[list[weakref.ref[Any]]] = []  # the newest last
+_sources: Final[list[Callable[[], Any]]] = []
+
+
+def add_default(client: Any) -> None:
+    """Make `client` the default one, until `remove_default` or until it is collected."""
+    _defaults.append(weakref.ref(client))
+
+
+def remove_default(client: Any) -> None:
+    """`client` is no longer a default; the one before it is again."""
+    _defaults[:] = [ref for ref in _defaults if ref() not in (None, client)]
+
+
+def add_source(source: Callable[[], Any]) -> None:
+    """Ask `source` first: inside of a task it gives the worker's own client, elsewhere None."""
+    _sources.append(source)
+
+
+def find_client(allow_global: bool = True) -> Any:
+    """The client of this context, or None."""
+    client = _context.get()
+    if client is not None:
+        return client
+    for source in _sources:
+        client = source()
+        if client is not None:
+            return client
+    if allow_global:
+        for ref in reversed(_defaults):
+            client = ref()
+            if client is not None:
+                return client
+    return None
+
+
+def default_client(client: Any = None) -> Any:
+    """`client`, or the one that is meant when none is named.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = client if client is not None else find_client()
+    if found is None:
+        raise NoClient
+    return found
+
+
+def get_client(address: Any = None, timeout: Any = None, resolve_address: bool = True) -> Any:
+    """The client of this task or context, as long as it is one of `address`.
+
+    Args:
+        address: None, an address, or an object with `scheduler_address`; a new default client is
+            made for it if the current one belongs to another scheduler.
+        timeout: seconds to connect a new one.
+
+    Raises:
+        ValueError: no address is given, and there is no client.
+    """
+    found = find_client()
+    wanted = getattr(address, "scheduler_address", address)
+    if wanted is None:
+        if found is None:
+            raise NoClient
+        return found
+    if found is not None and found.scheduler_address == wanted:
+        return found
+    from importlib import import_module  # the faces know this module; it finds them by name
+
+    options = {} if timeout is None else {"timeout": timeout}
+    return import_module("shoal.client.client").Client(address, **options)
+
+
+@contextmanager
+def as_current(client: Any) -> Iterator[None]:
+    """`client` is the one meant in this context."""
+    token = _context.set(client)
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def enter(client: Any) -> Any:
+    """As `as_current`, for `with` statements on a client; give the token to `leave`."""
+    return _context.set(client)
+
+
+def leave(token: Any) -> None:
+    """End what `enter` began; nothing happens in another context than its own."""
+    try:
+        _context.reset(token)
+    except ValueError:
+        pass  # a generator or fixture that was entered in one context and left in another
+
+
+class CurrentClient:
+    """What `dask.config` holds as its scheduler: whichever client is current as dask computes.
+
+    Dask looks for `persist` beside `get`, and compares `get` by equality.
+    """
+
+    def get(self, dsk: Any, keys: Any, **options: Any) -> Any:
+        """See `Client.get`."""
+        return default_client().get(dsk, keys, **options)
+
+    def persist(self, collections: Any, **options: Any) -> Any:
+        """See `Client.persist`."""
+        return default_client().persist(collections, **options)
+
+
+CURRENT: Final = CurrentClient()

@@ -1,0 +1,199 @@
+"""Errors of the client that a user may see: what happened, why, and what to do."""
+
+from collections.abc import Sequence
+
+from shoal.errors import ShoalError
+
+
+class CyclicGraph(ShoalError, ValueError):
+    """A graph has tasks that wait for themselves."""
+
+    def __init__(self, cycle: Sequence[object]) -> None:
+        """`cycle`: keys, each depending on the next, and the last on the first."""
+        super().__init__(list(cycle))
+        self.cycle = list(cycle)
+
+    def __str__(self) -> str:
+        shown = self.cycle if len(self.cycle) <= 8 else [*self.cycle[:7], "...", self.cycle[-1]]
+        path = " -> ".join(str(key) for key in [*shown, self.cycle[0]])
+        return (
+            f"The graph has a cycle, so none of its tasks could ever start: {path} "
+            "(each depends on the next).\nRemove one of these dependencies."
+        )
+
+
+class MissingKey(ShoalError, KeyError):
+    """A key is asked for that nothing defines."""
+
+    def __init__(self, key: object, dependent: object = None) -> None:
+        """`dependent`: the task that needs it; None: the caller asked for it."""
+        super().__init__(key, dependent)
+        self.key, self.dependent = key, dependent
+
+    def __str__(self) -> str:
+        who = "It was asked for" if self.dependent is None else f"Task {self.dependent!r} needs it"
+        return (
+            f"{self.key!r} is neither a key of the graph nor a live future of this client. {who}.\n"
+            "Add it to the graph, or keep a reference to its future."
+        )
+
+
+class UnpicklableTask(ShoalError, TypeError):
+    """A task can't travel to a worker."""
+
+    def __init__(self, key: object, why: str) -> None:
+        super().__init__(key, why)
+        self.key, self.why = key, why
+
+    def __str__(self) -> str:
+        return (
+            f"Could not pickle the task {self.key!r}: {self.why}.\n"
+            "Workers are other processes: open files, locks and connections inside the function "
+            "instead of passing them to it."
+        )
+
+
+class NoClient(ShoalError, ValueError):
+    """Something needs a client, and there is none."""
+
+    def __init__(self, what: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return (
+            f"No clients found{' for ' + self.what if self.what else ''}.\n"
+            "Start a client and point it to the scheduler's address:\n"
+            "  from shoal import Client\n"
+            "  client = Client('host:8786')"
+        )
+
+
+class BlockingCall(ShoalError, RuntimeError):
+    """A blocking call was made on the thread that would have to answer it."""
+
+    def __str__(self) -> str:
+        return (
+            "This call would wait for the event loop that it was made on, for ever.\n"
+            "In coroutines and callbacks use the asynchronous client: "
+            "`async with Client(address, asynchronous=True) as client: await client.gather(...)`."
+        )
+
+
+class ClientClosed(ShoalError, RuntimeError):
+    """A client was used that is not connected (any more, or yet)."""
+
+    def __init__(self, name: str, status: str) -> None:
+        super().__init__(name, status)
+        self.name, self.status = name, status
+
+    def __str__(self) -> str:
+        advice = (
+            "Await it first: `client = await Client(..., asynchronous=True)`, or use `async with`."
+            if self.status == "newly-created"
+            else "Make a new Client to go on."
+        )
+        return f"The client {self.name} is {self.status}, so it can't do this. {advice}"
+
+
+class ForeignFuture(ShoalError, ValueError):
+    """A future was given to a client that did not make it."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return (
+            f"The future {self.key!r} belongs to another client, whose scheduler may be another.\n"
+            "Use the client that made it, or make one here by name: Future(key, client)."
+        )
+
+
+class UnboundFuture(ShoalError, RuntimeError):
+    """A future that came from elsewhere finds no client to ask."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return (
+            f"The future {self.key!r} is not properly initialized: it came from another process, "
+            "and there is no client here that could ask for its result.\n"
+            "Make a Client first, or call future.bind_client(client)."
+        )
+
+
+class NoWorkers(ShoalError, TimeoutError):
+    """Something needs workers, and none came in time."""
+
+    def __init__(self, what: str, timeout_seconds: float) -> None:
+        super().__init__(what, timeout_seconds)
+        self.what, self.timeout_seconds = what, timeout_seconds
+
+    def __str__(self) -> str:
+        return (
+            f"No valid workers found to {self.what} within {self.timeout_seconds:g} s.\n"
+            "Start workers (`shoal worker ADDRESS`), check `workers=`, or allow more time with "
+            "`timeout=`."
+        )
+
+
+class WorkersLate(ShoalError, TimeoutError):
+    """Fewer workers than asked for came in time."""
+
+    def __init__(self, nworkers: int, nhere: int, timeout_seconds: float) -> None:
+        super().__init__(nworkers, nhere, timeout_seconds)
+        self.nworkers, self.nhere, self.timeout_seconds = nworkers, nhere, timeout_seconds
+
+    def __str__(self) -> str:
+        return (
+            f"Only {self.nhere}/{self.nworkers} workers arrived after {self.timeout_seconds:g} s.\n"
+            "Look into the workers' logs, or wait longer with `timeout=`."
+        )
+
+
+class ResultUnreachable(ShoalError, OSError):
+    """A result exists, but no way to it works."""
+
+    def __init__(self, key: object, holders: Sequence[str], why: str) -> None:
+        super().__init__(key, list(holders), why)
+        self.key, self.holders, self.why = key, list(holders), why
+
+    def __str__(self) -> str:
+        where = ", ".join(self.holders) or "nobody"
+        return (
+            f"The result {self.key!r} is held by {where}, but could not be fetched: {self.why}.\n"
+            "Check that this machine or the scheduler reaches the workers' addresses."
+        )
+
+
+class NoProgress(ShoalError, TimeoutError):
+    """A transfer stood still."""
+
+    def __init__(self, address: str, seconds: float) -> None:
+        super().__init__(address, seconds)
+        self.address, self.seconds = address, seconds
+
+    def __str__(self) -> str:
+        return f"{self.address} sent nothing for {self.seconds:g} s; it may be frozen or cut off."
+
+
+class SchedulerFileLate(ShoalError, TimeoutError):
+    """The file that tells the scheduler's address did not appear."""
+
+    def __init__(self, path: str, timeout_seconds: float) -> None:
+        super().__init__(path, timeout_seconds)
+        self.path, self.timeout_seconds = path, timeout_seconds
+
+    def __str__(self) -> str:
+        return (
+            f"The scheduler file {self.path!r} did not appear, or named no address, within "
+            f"{self.timeout_seconds:g} s.\n"
+            "Is the scheduler running with the same --scheduler-file, on a shared file system?"
+        )
+
+
+class LargeGraphWarning(UserWarning):
+    """A graph carries data that should travel another way."""

@@ -1,0 +1,332 @@
+"""A future: one reference to a result that exists, is being made, or will never be.
+
+A future owns nothing but its place in the count of its record.  It may be dropped at any moment,
+even by a garbage collection in the middle of something else, so `__del__` takes no lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from html import escape
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dask._task_spec import TaskRef
+
+from shoal.client.current import find_client
+from shoal.client.errors import UnboundFuture
+from shoal.client.machine import CANCELLED, ERROR, FINISHED, LOST, PENDING, Record
+from shoal.protocol.exceptions import from_failure
+from shoal.protocol.keys import from_canonical, to_canonical
+from shoal.protocol.payload import load
+
+if TYPE_CHECKING:
+    from shoal.ids import Key
+
+_pickling = threading.local()
+
+
+class Session(Protocol):
+    """What a future needs of a session."""
+
+    def want(self, key: Key) -> Record:
+        """The record of a key, with one more future."""
+
+    def drop(self, record: Record) -> None:
+        """One future less; takes no lock, and may be called anywhere."""
+
+    def watch(self, record: Record, watcher: Callable[[Record], None]) -> bool:
+        """Call `watcher` on the loop once the record ends; False: it has ended already."""
+
+
+class Face(Protocol):
+    """What a future needs of the client that its user holds."""
+
+    session: Session
+
+    def future_result(self, future: Future, timeout: Any) -> Any:
+        """The result, or a coroutine of it."""
+
+    def future_exception(self, future: Future, timeout: Any) -> Any:
+        """The exception or None, or a coroutine of it."""
+
+    def future_traceback(self, future: Future, timeout: Any) -> Any:
+        """The traceback or None, or a coroutine of it."""
+
+    def cancel(self, futures: Any, *, force: bool, reason: str | None, msg: str | None) -> Any:
+        """Cancel futures."""
+
+    def retry(self, futures: Any) -> Any:
+        """Run failed tasks again."""
+
+
+class Future(TaskRef):  # type: ignore[misc]  # dask ships no types
+    """The result of a task, wherever and whenever it may be.
+
+    Args:
+        key: name of the task, in the user's form.
+        client: whom to ask; None: the client of this context, once there is one.
+    """
+
+    __slots__ = ("__weakref__", "_client", "_record")
+
+    key: Any
+
+    def __init__(self, key: Any, client: Any = None, state: Any = None, _id: Any = None) -> None:
+        self.key = key
+        self._client: Any = None
+        self._record: Record | None = None
+        client = client if client is not None else find_client()
+        if client is not None:
+            self.bind_client(client)
+
+    @classmethod
+    def of_record(cls, key: Any, client: Any, record: Record) -> Future:
+        """A future for a place that was counted in `record` already.  Cost: 0.3 us."""
+        future: Future = cls.__new__(cls)
+        future.key = key
+        future._client = client
+        future._record = record
+        return future
+
+    def bind_client(self, client: Any) -> None:
+        """Ask `client` for the result from now on; nothing happens if another was bound."""
+        if self._client is None:
+            self._record = client.session.want(to_canonical(self.key))
+            self._client = client
+
+    def __del__(self) -> None:
+        try:
+            record = self._record
+            if record is not None:
+                self._record = None
+                self._client.session.drop(record)
+        except AttributeError:
+            pass  # never initialised, or the interpreter is taking modules apart
+
+    def release(self) -> None:
+        """Let go of the result, as if this future was deleted; a second call does nothing."""
+        record, self._record = self._record, None
+        if record is not None:
+            self._client.session.drop(record)
+
+    # --- what is known now -------------------------------------------------------------------
+
+    @property
+    def record(self) -> Record:
+        """What the client knows of the result.
+
+        Raises:
+            RuntimeError: the future came from elsewhere and there is no client, or it was released.
+        """
+        record = self._record
+        if record is None:
+            client = self._client if self._client is not None else find_client()
+            if client is None:
+                raise UnboundFuture(self.key)
+            if self._client is None:
+                self.bind_client(client)
+            else:  # released, and wanted after all
+                self._record = client.session.want(to_canonical(self.key))
+            record = self._record
+            assert record is not None
+        return record
+
+    @property
+    def client(self) -> Any:
+        """The client that made it or that it was bound to; None if neither."""
+        if self._client is None:
+            client = find_client()
+            if client is not None:
+                self.bind_client(client)
+        return self._client
+
+    executor = client
+
+    @property
+    def face(self) -> Any:
+        """As `client`, but there must be one; raises RuntimeError otherwise."""
+        client = self.client
+        if client is None:
+            raise UnboundFuture(self.key)
+        return client
+
+    @property
+    def status(self) -> str | None:
+        """`pending`, `finished`, `error`, `cancelled` or `lost`; None without a client."""
+        if self._record is None and self.client is None:
+            return None
+        return self._record.status if self._record is not None else CANCELLED
+
+    def done(self) -> bool:
+        """Whether it finished, failed or was cancelled."""
+        return self.status not in (PENDING, LOST, None)
+
+    def cancelled(self) -> bool:
+        """Whether there will be no result."""
+        return self.status == CANCELLED
+
+    @property
+    def type(self) -> type | None:
+        """The type of the result, once known and importable here; else None."""
+        record = self._record
+        if record is None or record.status != FINISHED:
+            return None
+        if record.value is not None:
+            return type(load(record.value))
+        module, _, name = record.kind.rpartition(".")
+        try:
+            found = getattr(import_module(module), name) if module else None
+        except (ImportError, AttributeError):
+            return None  # of a module that only the workers have, or a local class
+        return found if isinstance(found, type) else None
+
+    # --- what may take time ------------------------------------------------------------------
+
+    def result(self, timeout: Any = None) -> Any:
+        """Wait for the result and return it; each call gives a fresh object.
+
+        Args:
+            timeout: seconds, or a text such as "10s"; None: no limit.
+
+        Raises:
+            BaseException: what the task raised, with its traceback.
+            FutureCancelledError: it was cancelled, or the scheduler was lost.
+            TimeoutError: it is not there in time.
+
+        A coroutine with an asynchronous client.
+        """
+        return self.face.future_result(self, timeout)
+
+    def exception(self, timeout: Any = None, **_ignored: Any) -> Any:
+        """Wait, and return what the task raised; None if it went well.  Raises as `result`."""
+        return self.face.future_exception(self, timeout)
+
+    def traceback(self, timeout: Any = None, **_ignored: Any) -> Any:
+        """Wait, and return where the task raised; None if it went well.  Raises as `result`."""
+        return self.face.future_traceback(self, timeout)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.face.await_future(self).__await__()  # type: ignore[no-any-return]
+
+    def cancel(self, reason: str | None = None, msg: str | None = None, **options: Any) -> Any:
+        """See `Client.cancel`."""
+        return self.face.cancel([self], reason=reason, msg=msg, **options)
+
+    def retry(self, **options: Any) -> Any:
+        """See `Client.retry`."""
+        return self.face.retry([self], **options)
+
+    def add_done_callback(self, fn: Callable[[Future], object]) -> None:
+        """Call `fn(future)` once it is done, in a thread that all callbacks share.
+
+        An exception that it raises is logged.
+        """
+        self.face.add_done_callback(self, fn)
+
+    # --- identity ----------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def __dask_tokenize__(self) -> tuple[str, Any]:
+        return ("Future", self.key)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        if getattr(_pickling, "as_references", False):
+            return TaskRef, (self.key,)
+        return Future, (self.key,)
+
+    def __str__(self) -> str:
+        return self.__repr__()
+
+    def __repr__(self) -> str:
+        kind = self._kind_name()
+        return f"<Future: {self.status}{f', type: {kind}' if kind else ''}, key: {self.key}>"
+
+    def _repr_html_(self) -> str:
+        kind = self._kind_name()
+        return (
+            f"<b>Future</b> <code>{escape(str(self.key))}</code>: {escape(str(self.status))}"
+            f"{f', type {escape(kind)}' if kind else ''}"
+        )
+
+    def _kind_name(self) -> str:
+        record = self._record
+        if record is None or record.status != FINISHED:
+            return ""
+        if record.value is not None:
+            try:
+                kind = type(load(record.value))
+            except Exception:
+                return ""  # a repr must not fail, whatever the value does
+            return f"{kind.__module__}.{kind.__qualname__}"
+        return record.kind
+
+
+@contextmanager
+def pickled_as_references() -> Iterator[None]:
+    """Inside, a future pickles as the reference that a graph's task looks up by its key."""
+    _pickling.as_references = True
+    try:
+        yield
+    finally:
+        _pickling.as_references = False
+
+
+def exception_of(record: Record) -> BaseException | None:
+    """What the task raised, a new one at each call; None if it did not."""
+    return from_failure(record.failure) if record.status == ERROR and record.failure else None
+
+
+def traceback_of(record: Record) -> TracebackType | None:
+    """Where the task raised."""
+    exception = exception_of(record)
+    return None if exception is None else exception.__traceback__
+
+
+def futures_of(o: Any, client: Any = None) -> list[Future]:
+    """All futures inside nested builtin containers and dask collections, each once, in order.
+
+    Args:
+        client: if given, cancelled ones raise.
+
+    Raises:
+        CancelledError: `client` is given, and a future was cancelled.
+    """
+    found: dict[Future, None] = {}
+    seen: set[int] = set()
+    stack = [o]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Future):
+            found[x] = None
+            continue
+        if isinstance(x, TaskRef) or id(x) in seen:
+            continue
+        if isinstance(x, (list, tuple, set, frozenset)):
+            seen.add(id(x))
+            stack.extend(reversed(list(x)))
+        elif isinstance(x, dict):
+            seen.add(id(x))
+            stack.extend(reversed(list(x.values())))
+        elif hasattr(x, "__dask_graph__"):
+            seen.add(id(x))
+            graph = x.__dask_graph__()
+            if graph is not None:
+                stack.extend(reversed(list(dict(graph).values())))
+    futures = list(found)
+    if client is not None:
+        client.refuse_cancelled(futures)
+    return futures
+
+
+def user_key(record: Record) -> Any:
+    """The key of a record in the user's form."""
+    return from_canonical(record.key)

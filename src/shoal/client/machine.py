@@ -1,0 +1,516 @@
+"""What a client knows of its tasks: what it wants, what it was told, what it has to say.
+
+Events are method calls; what follows from them waits in `take_outgoing` (messages for the
+scheduler, in order) and `take_resolved` (records whose waiters are to be told).  Nothing here
+waits, sends or locks; the session calls all of it under one lock.
+
+Two rules for whoever edits this.  A number is used for one want only, so a late Release or answer
+can't touch a newer want of the same key.  And releases, cancellations and submissions leave in the
+order in which they were made, because a key that is released first and submitted again may have
+another value.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from shoal.ids import ClientTaskId, CodeId, Epoch, Key, TaskId
+from shoal.protocol.messages import (
+    CancelTasks,
+    ClientWelcome,
+    CompleteGraph,
+    DefineClientCode,
+    Failure,
+    ForgetClientCode,
+    Message,
+    ReleaseTasks,
+    SubmitTasks,
+    TaskCancelled,
+    TaskErred,
+    TaskInMemory,
+    TaskLost,
+    TaskOptions,
+    WantKey,
+)
+
+PENDING: Final = "pending"
+FINISHED: Final = "finished"
+ERROR: Final = "error"
+CANCELLED: Final = "cancelled"
+LOST: Final = "lost"
+
+UNRESOLVED: Final = (PENDING, LOST)
+STATUSES: Final = (PENDING, FINISHED, ERROR, CANCELLED, LOST)
+
+FUNCTIONS_MAX: Final = 1000
+"""Functions that the scheduler keeps for us, ready for the next submission."""
+FUNCTION_BYTES_MAX: Final = 64 * 2**20
+"""Bytes of those functions together; a function may carry a large closure."""
+BATCH_TASKS_MAX: Final = 4000
+"""Tasks of one message, so that the scheduler absorbs a large `map` in slices."""
+
+CONNECTION_LOST: Final = "scheduler-connection-lost"
+LOST_DEPENDENCIES: Final = "lost dependencies"
+
+
+class Record:
+    """One want of one key: what all futures of it share."""
+
+    __slots__ = (
+        "failure",
+        "holders",
+        "key",
+        "kind",
+        "nbytes",
+        "nfutures",
+        "number",
+        "reason",
+        "status",
+        "task",
+        "value",
+        "watchers",
+    )
+
+    def __init__(self, key: Key, number: ClientTaskId) -> None:
+        self.key = key
+        self.number = number  # ours, of this want
+        self.status = PENDING
+        self.nfutures = 0  # futures that hold it; at 0 it is released
+        self.task = TaskId(-1)  # the scheduler's, to ask the holders with; -1 = not known
+        self.nbytes = 0
+        self.value: bytes | None = None  # the result, pickled, if it is small
+        self.holders: list[str] = []
+        self.kind = ""  # "module.qualname" of the result's type
+        self.failure: Failure | None = None
+        self.reason = ""  # why it was cancelled
+        self.watchers: list[Any] | None = None  # whom the session tells; opaque here
+
+    def __repr__(self) -> str:
+        return f"<Record {self.key!r} #{self.number} {self.status} nfutures={self.nfutures}>"
+
+
+class _Batch:
+    """Tasks with the same options, in columns, on their way to become one SubmitTasks."""
+
+    __slots__ = (
+        "arguments",
+        "codes",
+        "dependencies",
+        "first",
+        "keys",
+        "options",
+        "prefix_indices",
+        "prefixes",
+    )
+
+    def __init__(self, first: ClientTaskId, options: TaskOptions | None) -> None:
+        self.first = first
+        self.options = options
+        self.keys: list[Key] = []
+        self.codes: list[CodeId] = []
+        self.arguments: list[bytes | int] = []
+        self.dependencies: list[list[ClientTaskId]] = []
+        self.prefixes: dict[str, int] = {}
+        self.prefix_indices: list[int] = []
+
+    def to_message(self) -> SubmitTasks:
+        codes = self.codes
+        if len(codes) > 1 and codes.count(codes[0]) == len(codes):
+            codes = codes[:1]
+        return SubmitTasks(
+            first=self.first,
+            keys=self.keys,
+            codes=codes,
+            arguments=self.arguments,
+            dependencies=self.dependencies if any(self.dependencies) else [],
+            prefixes=list(self.prefixes),
+            prefix_indices=self.prefix_indices if len(self.prefixes) > 1 else [],
+            options=self.options,
+        )
+
+
+class ClientMachine:
+    """The client's state; every method is O(its arguments) unless it says otherwise."""
+
+    def __init__(self) -> None:
+        self.epoch: Epoch | None = None  # None until welcomed, and after the connection was lost
+        self.scheduler_id = ""
+        self.records: dict[Key, Record] = {}  # live wants by key: what a new future may share
+        self.by_number: dict[ClientTaskId, Record] = {}  # wants that the scheduler may answer
+        self.functions: dict[bytes, tuple[CodeId, int]] = {}  # digest -> code, bytes; oldest first
+        self._function_bytes = 0
+        self._next_number = 1
+        self._next_code = 1
+        self._batch: _Batch | None = None
+        self._released: list[ClientTaskId] = []
+        self._outgoing: list[Message] = []
+        self._resolved: list[Record] = []
+
+    # --- what the user does ------------------------------------------------------------------
+
+    def submit(
+        self,
+        function: tuple[bytes, bytes],
+        prefix: str,
+        keys: Sequence[Key],
+        arguments: Sequence[bytes | int],
+        dependencies: Sequence[Sequence[Record]] = (),
+        options: TaskOptions | None = None,
+    ) -> list[Record]:
+        """Want the results of calls of one function; each record gains one future.
+
+        Args:
+            function: (digest, pickle) of the function.
+            dependencies: of each task; () if none has any.
+
+        A key that is wanted already is not submitted again.  A task whose dependency was cancelled
+        is cancelled at once.
+        """
+        code = self._define_function(*function)
+        records: list[Record] = []
+        known = self.records
+        for i, key in enumerate(keys):
+            record = known.get(key)
+            if record is None:
+                needs = dependencies[i] if dependencies else ()
+                record = Record(key, self.reserve(1))
+                if needs and any(need.status == CANCELLED for need in needs):
+                    self._cancel(record, LOST_DEPENDENCIES)
+                else:
+                    known[key] = self.by_number[record.number] = record
+                    self._append(record, code, arguments[i], needs, prefix, options)
+            record.nfutures += 1
+            records.append(record)
+        return records
+
+    def want(self, key: Key) -> Record:
+        """Want a key that somebody else submitted; the record gains one future."""
+        record = self.records.get(key)
+        if record is None:
+            record = self._new_record(key)
+            self._say(WantKey(record.number, key))
+        record.nfutures += 1
+        return record
+
+    def want_scattered(self, keys: Sequence[Key]) -> tuple[list[Record], list[Record]]:
+        """Want values that this client is about to place; each record gains one future.
+
+        Returns:
+            The records in the order of `keys`, and those of them that are new: their numbers are
+            consecutive, and the session has to place them with a PlaceScatter.
+        """
+        records, new = [], []
+        for key in keys:
+            record = self.records.get(key)
+            if record is None:
+                record = self._new_record(key)
+                new.append(record)
+            record.nfutures += 1
+            records.append(record)
+        return records, new
+
+    def reserve(self, ntasks: int) -> ClientTaskId:
+        """The first of `ntasks` consecutive numbers, none of which was ever used."""
+        first = self._next_number
+        self._next_number = first + ntasks
+        return ClientTaskId(first)
+
+    def want_from_graph(self, keys: Sequence[Key], numbers: Sequence[ClientTaskId]) -> list[Record]:
+        """Want results of a graph under the numbers that its tasks have or will have.
+
+        Each record gains one future.  A key that is wanted already keeps its record, whose number
+        is an older one; the caller tells them apart by comparing numbers.
+        """
+        records = []
+        for key, number in zip(keys, numbers, strict=True):
+            record = self.records.get(key)
+            if record is None:
+                record = Record(key, number)
+                self.records[key] = self.by_number[number] = record
+            record.nfutures += 1
+            records.append(record)
+        return records
+
+    def submit_slice(self, bundles: Sequence[tuple[CodeId, bytes]], slice_: SubmitTasks) -> None:
+        """Send a part of a graph, the bundles that its tasks are in, and let go of those."""
+        for code, payload in bundles:
+            self._outgoing.append(DefineClientCode(code, payload))
+        self._say(slice_)
+        self._outgoing.append(ForgetClientCode([code for code, _ in bundles]))
+
+    def complete_graph(
+        self, first: ClientTaskId, stop: ClientTaskId, wanted: Sequence[Record]
+    ) -> None:
+        """The last slice was sent.  What was released or cancelled meanwhile is wanted no more."""
+        numbers = [
+            record.number
+            for record in wanted
+            if first <= record.number < stop and record.number in self.by_number
+        ]
+        self._say(CompleteGraph(first, stop, sorted(set(numbers))))
+
+    def new_code(self) -> CodeId:
+        """A number for a bundle."""
+        code = CodeId(self._next_code)
+        self._next_code += 1
+        return code
+
+    def hold(self, record: Record) -> None:
+        """One more future of this record."""
+        record.nfutures += 1
+
+    def release(self, records: Iterable[Record]) -> None:
+        """One future less of each; the last one lets go of the want."""
+        released = self._released
+        for record in records:
+            record.nfutures -= 1
+            if record.nfutures:
+                continue
+            if self.records.get(record.key) is record:
+                del self.records[record.key]
+            if self.by_number.pop(record.number, None) is not None:
+                if self._batch is not None:
+                    self._close_batch()
+                released.append(record.number)
+
+    def cancel(self, records: Iterable[Record], *, force: bool = False, reason: str = "") -> None:
+        """End these wants now; what depends on them the scheduler will tell."""
+        numbers = []
+        for record in records:
+            if record.number in self.by_number:
+                numbers.append(record.number)
+            self._cancel(record, reason or "unknown")
+        if numbers:
+            self._say(CancelTasks(numbers, force, reason))
+
+    def fail(self, record: Record, failure: Failure) -> None:
+        """A want that can't be said: its value could not be placed, its graph not be built."""
+        if record.status in UNRESOLVED:
+            record.failure = failure
+            self._resolve(record, ERROR)
+
+    def say(self, message: Message) -> None:
+        """Send `message` after everything said so far."""
+        self._say(message)
+
+    # --- what the scheduler says -------------------------------------------------------------
+
+    def receive(self, messages: Iterable[Message]) -> None:
+        """Take in what the scheduler says; an answer to a want that is gone changes nothing."""
+        for message in messages:
+            if type(message) is TaskInMemory:
+                self.on_task_in_memory(message)
+            elif type(message) is TaskErred:
+                self.on_task_erred(message)
+            elif type(message) is TaskLost:
+                self.on_task_lost(message)
+            elif type(message) is TaskCancelled:
+                self.on_task_cancelled(message)
+            elif type(message) is ClientWelcome:
+                self.on_client_welcome(message)
+            else:
+                raise AssertionError(f"{type(message).__name__} is not for the client's machine")
+
+    def on_client_welcome(self, message: ClientWelcome) -> None:
+        """From now on we are in `message.epoch`."""
+        self.epoch = message.epoch
+        self.scheduler_id = message.scheduler_id
+
+    def on_task_in_memory(self, message: TaskInMemory) -> None:
+        """A result is there, for the first time, again, or at other holders."""
+        record = self.by_number.get(message.task)
+        if record is None:
+            return
+        record.task = message.id
+        record.nbytes = message.nbytes
+        record.holders = message.holders
+        if message.value is not None:
+            record.value = message.value
+        if message.kind:
+            record.kind = message.kind
+        record.failure = None
+        if record.status != FINISHED:
+            self._resolve(record, FINISHED)
+
+    def on_task_erred(self, message: TaskErred) -> None:
+        """A wanted task failed for good."""
+        record = self.by_number.get(message.task)
+        if record is None:
+            return
+        record.failure = message.failure
+        record.value = None
+        record.holders = []
+        self._resolve(record, ERROR)
+
+    def on_task_lost(self, message: TaskLost) -> None:
+        """A result has gone; a small one we hold ourselves, so for us it has not."""
+        record = self.by_number.get(message.task)
+        if record is None or record.value is not None:
+            return
+        record.holders = []
+        record.status = LOST
+
+    def on_task_cancelled(self, message: TaskCancelled) -> None:
+        """The scheduler has let go of the want."""
+        record = self.by_number.get(message.task)
+        if record is not None:
+            self._cancel(record, message.reason or "unknown")
+
+    def connection_lost(self, reason: str = CONNECTION_LOST) -> None:
+        """End every want that the scheduler still had to answer, or whose value is elsewhere.
+
+        Small results and errors that are here stay readable.
+        """
+        self.epoch = None
+        self._batch = None
+        self._released.clear()
+        self._outgoing.clear()
+        for record in list(self.by_number.values()):
+            if record.value is None and record.status != ERROR:
+                self._cancel(record, reason)
+            else:
+                del self.by_number[record.number]
+        self.records.clear()
+        self.functions.clear()
+        self._function_bytes = 0
+
+    # --- what is to be done ------------------------------------------------------------------
+
+    @property
+    def has_outgoing(self) -> bool:
+        """Whether `take_outgoing` would give anything."""
+        return bool(self._outgoing or self._released or self._batch is not None)
+
+    def take_outgoing(self) -> list[Message]:
+        """Everything to be sent now, in order."""
+        self._close_batch()
+        self._close_releases()
+        outgoing = self._outgoing
+        self._outgoing = []
+        return outgoing
+
+    def take_resolved(self) -> list[Record]:
+        """Records that ended since, once each time they did."""
+        resolved = self._resolved
+        self._resolved = []
+        return resolved
+
+    # --- parts -------------------------------------------------------------------------------
+
+    def _new_record(self, key: Key) -> Record:
+        record = Record(key, self.reserve(1))
+        self.records[key] = self.by_number[record.number] = record
+        return record
+
+    def _append(
+        self,
+        record: Record,
+        code: CodeId,
+        argument: bytes | int,
+        needs: Sequence[Record],
+        prefix: str,
+        options: TaskOptions | None,
+    ) -> None:
+        """Add a task to the open batch, or to a new one if it doesn't fit in there."""
+        batch = self._batch
+        if self._released:
+            self._close_releases()
+        if (
+            batch is None
+            or batch.first + len(batch.keys) != record.number
+            or (batch.options is not options and batch.options != options)
+            or len(batch.keys) >= BATCH_TASKS_MAX
+        ):
+            self._close_batch()
+            batch = self._batch = _Batch(record.number, options)
+        batch.keys.append(record.key)
+        batch.codes.append(code)
+        batch.arguments.append(argument)
+        batch.dependencies.append([need.number for need in needs])
+        prefixes = batch.prefixes
+        index = prefixes.get(prefix)
+        if index is None:
+            index = prefixes[prefix] = len(prefixes)
+        batch.prefix_indices.append(index)
+
+    def _define_function(self, digest: bytes, payload: bytes) -> CodeId:
+        """The code of a function, said to the scheduler if it isn't there; the oldest goes."""
+        known = self.functions.pop(digest, None)
+        if known is not None:
+            self.functions[digest] = known  # now the youngest
+            return known[0]
+        code = self.new_code()
+        self.functions[digest] = (code, len(payload))
+        self._function_bytes += len(payload)
+        self._outgoing.append(DefineClientCode(code, payload))
+        while len(self.functions) > 1 and (
+            len(self.functions) > FUNCTIONS_MAX or self._function_bytes > FUNCTION_BYTES_MAX
+        ):
+            oldest = next(iter(self.functions))
+            forgotten, nbytes = self.functions.pop(oldest)
+            self._function_bytes -= nbytes
+            self._say(ForgetClientCode([forgotten]))
+        return code
+
+    def _cancel(self, record: Record, reason: str) -> None:
+        if self.records.get(record.key) is record:
+            del self.records[record.key]
+        self.by_number.pop(record.number, None)
+        if record.status != CANCELLED:
+            record.reason = reason
+            record.value = None
+            record.failure = None
+            record.holders = []
+            self._resolve(record, CANCELLED)
+
+    def _resolve(self, record: Record, status: str) -> None:
+        record.status = status
+        self._resolved.append(record)
+
+    def _say(self, message: Message) -> None:
+        self._close_batch()
+        self._close_releases()
+        self._outgoing.append(message)
+
+    def _close_batch(self) -> None:
+        if self._batch is not None:
+            self._outgoing.append(self._batch.to_message())
+            self._batch = None
+
+    def _close_releases(self) -> None:
+        if self._released:
+            self._outgoing.append(ReleaseTasks(self._released))
+            self._released = []
+
+
+def check(machine: ClientMachine) -> Iterator[str]:
+    """Sentences for what must never be true; none if all is well.  Cost: O(records)."""
+    for key, record in machine.records.items():
+        if record.key != key:
+            yield f"{record!r} is filed under {key!r}"
+        if record.nfutures < 1:
+            yield f"{record!r} is wanted by no future"
+        if record.status == CANCELLED:
+            yield f"{record!r} could be shared by a new future, though it is cancelled"
+        if machine.by_number.get(record.number) is not record:
+            yield f"{record!r} is live, but an answer would not find it"
+    for number, record in machine.by_number.items():
+        if record.number != number:
+            yield f"{record!r} is filed under number {number}"
+        if number >= machine._next_number:
+            yield f"{record!r} has a number that was not given out yet"
+        if machine.records.get(record.key) is not record:
+            yield f"{record!r} is awaited, but a new future of its key would not share it"
+        yield from _check_record(record)
+
+
+def _check_record(record: Record) -> Iterator[str]:
+    if record.status not in STATUSES:
+        yield f"{record!r} has no such status"
+    if record.status in UNRESOLVED and (record.value is not None or record.failure is not None):
+        yield f"{record!r} is unresolved, yet has an outcome"
+    if (record.status == ERROR) != (record.failure is not None):
+        yield f"{record!r}: error and failure do not go together"
+    if record.status == FINISHED and record.value is None and record.task < 0:
+        yield f"{record!r} is finished, but nobody can be asked for its value"
+    if record.status == LOST and record.holders:
+        yield f"{record!r} is lost, but has holders"

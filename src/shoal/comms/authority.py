@@ -1,0 +1,253 @@
+"""Who knows the token of an address, so that nothing needs to be configured on one host.
+
+A token is looked for, in this order, in: services of this process; the file that a service of this
+user on this host has left for its port; ``SHOAL_TOKEN_FILE``; ``SHOAL_TOKEN`` (which is removed
+from the environment, so that users' code doesn't inherit it); ``~/.config/shoal/token``.  Tokens
+never appear in a command line, a log or a ``repr``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import stat
+import threading
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Final
+
+from shoal.comms.addresses import INPROC, TCP, Address, is_own_host, parse_address
+from shoal.comms.errors import TokenFileError
+
+_TOKEN_BYTES_MAX: Final = 4096
+
+
+def new_token() -> bytes:
+    """256 random bits, as hexadecimal text that fits files and variables."""
+    return secrets.token_hex(32).encode()
+
+
+class Publication:
+    """The entry of one service; `withdraw` when it closes."""
+
+    __slots__ = ("_address", "_authority", "_path", "_text")
+
+    def __init__(self, authority: Authority, address: str, path: Path | None, text: bytes) -> None:
+        self._authority, self._address, self._path, self._text = authority, address, path, text
+
+    def __repr__(self) -> str:
+        return f"<Publication of the token for {self._address}>"
+
+    def withdraw(self) -> None:
+        """Forget the token, and remove the file unless a successor has replaced it."""
+        self._authority.forget(self._address)
+        path, self._path = self._path, None
+        if path is not None:
+            with contextlib.suppress(OSError, TokenFileError):
+                if _read_private(path) == self._text:
+                    path.unlink()
+
+
+class Authority:
+    """The places where tokens are kept, below one environment."""
+
+    def __init__(self, environ: MutableMapping[str, str] | None = None) -> None:
+        """`environ`: instead of the process's; tells home and runtime directories, too."""
+        self._environ = os.environ if environ is None else environ
+        self._lock = threading.Lock()
+        self._token_by_address: dict[str, bytes] = {}
+        self._token_of_variable: bytes | None = None
+
+    def publish(self, address: str, token: bytes, *, file: bool = True) -> Publication:
+        """Tell this process, and by a 0600 file this user's others, the token of `address`.
+
+        Where no safe directory can be had, there is only the process; nothing fails.
+        """
+        canonical = str(parse_address(address))
+        with self._lock:
+            self._token_by_address[canonical] = token
+        path = self._write_for(parse_address(address), token) if file else None
+        return Publication(self, canonical, path, token)
+
+    def forget(self, address: str) -> None:
+        """This process no longer knows the token of `address`."""
+        with self._lock:
+            self._token_by_address.pop(address, None)
+
+    def find(self, address: str) -> bytes | None:
+        """The token for `address`; None if nobody here knows one.
+
+        Raises:
+            TokenFileError: a file that would decide is readable by others, or not ours.
+        """
+        parsed = parse_address(address)
+        with self._lock:
+            token = self._token_by_address.get(str(parsed))
+        return token or self._find_file(parsed) or self.of_environment() or self.of_user()
+
+    def of_environment(self) -> bytes | None:
+        """The token of ``SHOAL_TOKEN_FILE`` or ``SHOAL_TOKEN``.
+
+        The file was named on purpose and is often a mounted secret of another owner, so neither
+        owner nor mode are checked.  Raises TokenFileError if it can't be read.
+        """
+        with self._lock:
+            secret = self._environ.pop("SHOAL_TOKEN", None)
+            if secret:
+                self._token_of_variable = secret.strip().encode()
+        path = self._environ.get("SHOAL_TOKEN_FILE")
+        if path:
+            try:
+                with open(path, "rb") as opened:
+                    return opened.read(_TOKEN_BYTES_MAX).strip()
+            except OSError as error:
+                raise TokenFileError.unsafe(path, f"it can't be read ({error.strerror})") from error
+        return self._token_of_variable
+
+    def of_user(self, *, create: bool = False) -> bytes | None:
+        """The token in ``~/.config/shoal/token``, made now if there is none and `create`."""
+        config = self._environ.get("XDG_CONFIG_HOME") or str(self._home() / ".config")
+        path = Path(config) / "shoal" / "token"
+        try:
+            return _read_private(path)
+        except FileNotFoundError:
+            if not create:
+                return None
+        token = new_token()
+        _make_private_directory(path.parent)
+        try:
+            _write_private(path, token, exclusive=True)
+        except FileExistsError:
+            return _read_private(path)  # another process was faster
+        return token
+
+    def _find_file(self, address: Address) -> bytes | None:
+        if address.scheme == INPROC or not self._is_here(address):
+            return None
+        for directory in self._directories():
+            try:
+                return _read_private(directory / _file_name(address))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+        return None
+
+    def _is_here(self, address: Address) -> bool:
+        """Whether `address` is on this host, as far as can be told without asking a network."""
+        if address.scheme != TCP or address.host in ("localhost", "") or address.is_wildcard:
+            return True
+        if not address.host.replace(".", "").isdigit() and ":" not in address.host:
+            return address.host == os.uname().nodename
+        return is_own_host(address.host)
+
+    def _write_for(self, address: Address, token: bytes) -> Path | None:
+        if address.scheme == INPROC:
+            return None
+        for directory in self._directories():
+            path = directory / _file_name(address)
+            try:
+                _make_private_directory(directory)
+                _write_private(path, token)
+            except OSError:
+                continue
+            return path
+        return None
+
+    def _directories(self) -> list[Path]:
+        """Where files for ports may be, the best first."""
+        state = self._environ.get("XDG_STATE_HOME") or str(self._home() / ".local" / "state")
+        runtime = self._environ.get("XDG_RUNTIME_DIR")
+        directories = [Path(state) / "shoal"]
+        if runtime and os.path.isdir(runtime):
+            directories.insert(0, Path(runtime) / "shoal")
+        return directories
+
+    def _home(self) -> Path:
+        return Path(self._environ.get("HOME") or os.path.expanduser("~"))
+
+
+def _file_name(address: Address) -> str:
+    if address.scheme == TCP:
+        return str(address.port)
+    return "unix-" + hashlib.sha256(address.name.encode()).hexdigest()[:16]
+
+
+def _make_private_directory(path: Path) -> None:
+    """Make `path`, and be sure that it is a directory of ours that others can't enter."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        _check_private(os.fstat(descriptor), path)
+    finally:
+        os.close(descriptor)
+
+
+def _check_private(status: os.stat_result, path: Path) -> None:
+    if status.st_uid != os.geteuid():
+        raise TokenFileError.unsafe(str(path), f"it belongs to user {status.st_uid}, not to us")
+    if status.st_mode & 0o077:
+        mode = stat.S_IMODE(status.st_mode)
+        raise TokenFileError.unsafe(str(path), f"others may use it (mode {mode:o})")
+
+
+def _read_private(path: Path) -> bytes:
+    """What a file of ours holds.  Raises TokenFileError if it is not ours alone."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise TokenFileError.unsafe(str(path), error.strerror or "it can't be opened") from error
+    with open(descriptor, "rb") as opened:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise TokenFileError.unsafe(str(path), "it is not a plain file")
+        _check_private(status, path)
+        return opened.read(_TOKEN_BYTES_MAX).strip()
+
+
+def _write_private(path: Path, token: bytes, *, exclusive: bool = False) -> None:
+    """Write the file whole or not at all; others never see it, nor a part of it.
+
+    Raises FileExistsError if `exclusive` and there is one.
+    """
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with open(descriptor, "wb") as opened:
+            opened.write(token + b"\n")
+        if exclusive:
+            os.link(beside, path)
+            os.unlink(beside)
+        else:
+            os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside)
+        raise
+
+
+_authority: Final = Authority()
+
+
+def publish_token(address: str, token: bytes, *, file: bool = True) -> Publication:
+    """See `Authority.publish`, of this process."""
+    return _authority.publish(address, token, file=file)
+
+
+def find_token(address: str) -> bytes | None:
+    """See `Authority.find`, of this process."""
+    return _authority.find(address)
+
+
+def user_token(*, create: bool = False) -> bytes | None:
+    """See `Authority.of_user`, of this process."""
+    return _authority.of_user(create=create)
+
+
+def environment_token() -> bytes | None:
+    """See `Authority.of_environment`, of this process."""
+    return _authority.of_environment()

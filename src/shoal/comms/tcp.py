@@ -1,0 +1,107 @@
+"""TCP sockets: how they are bound, dialled and set up."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Final
+
+from shoal.comms.addresses import Address, outward_ip
+from shoal.comms.errors import ListenError
+
+BACKLOG: Final = 1024
+SILENCE_SECONDS_MAX: Final = 15
+"""After so long without an acknowledgement the system gives a connection up."""
+_PROBE_AFTER_SECONDS: Final = 5
+_PROBE_INTERVAL_SECONDS: Final = 2
+_NPROBES: Final = 5
+
+
+def set_up(sock: socket.socket) -> None:
+    """Send small frames at once, and notice a peer that vanished without a word."""
+    sock.setblocking(False)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, amount in (
+        ("TCP_KEEPIDLE", _PROBE_AFTER_SECONDS),
+        ("TCP_KEEPINTVL", _PROBE_INTERVAL_SECONDS),
+        ("TCP_KEEPCNT", _NPROBES),
+        ("TCP_USER_TIMEOUT", SILENCE_SECONDS_MAX * 1000),
+    ):
+        option = getattr(socket, name, None)
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, amount)
+
+
+async def resolve(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
+    """The IP addresses of `host`, in the system's order.  Raises OSError if it has none."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return [(family, (host, port))]
+    if host in ("localhost", ""):
+        return [(socket.AF_INET, ("127.0.0.1", port)), (socket.AF_INET6, ("::1", port))]
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(family, (str(where[0]), port)) for family, _, _, _, where in found]
+
+
+async def dial(family: socket.AddressFamily, where: tuple[str, int]) -> socket.socket:
+    """A connected socket.  Raises OSError; the deadline is the caller's."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        set_up(sock)
+        await asyncio.get_running_loop().sock_connect(sock, where)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def bind(address: Address) -> socket.socket:
+    """A listening socket.  An empty host means all IPv4 interfaces, ``[::]`` really all.
+
+    Raises:
+        ListenError: the port is taken, or the host is not ours.
+    """
+    sock: socket.socket | None = None
+    try:
+        if address.host in ("", "*"):
+            family, where = socket.AF_INET, ("0.0.0.0", address.port)
+        else:
+            family, where = (await resolve(address.host, address.port))[0]
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(where[0] != "::"))
+        sock.bind(where)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        if sock is not None:
+            sock.close()
+        raise ListenError.failed(str(address), error.strerror or str(error)) from error
+    return sock
+
+
+def bound_address(sock: socket.socket) -> Address:
+    """What a listening or connected socket is bound to."""
+    ip, port = sock.getsockname()[:2]
+    return Address("tcp", host=ip, port=port)
+
+
+def contact_address(bound: Address, known_as: str = "") -> Address:
+    """Where others reach what is `bound`; `known_as`: a host name or address to give instead."""
+    if known_as:
+        return Address("tcp", host=known_as, port=bound.port)
+    if not bound.is_wildcard:
+        return bound
+    family = socket.AF_INET6 if ":" in bound.host else socket.AF_INET
+    return Address("tcp", host=outward_ip(family), port=bound.port)
+
+
+def peer_address(where: tuple[str, int]) -> str:
+    """The address of a peer that was accepted."""
+    return str(Address("tcp", host=where[0], port=where[1]))

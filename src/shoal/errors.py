@@ -1,0 +1,124 @@
+"""Every text of an error that a user may see: what happened, why, and what to do.
+
+The facts stay attributes, so that a program may act on them; each class survives pickling, because
+most of them travel.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+
+
+class ShoalError(Exception):
+    """The base of all errors that shoal raises of its own."""
+
+
+class KilledWorker(ShoalError):
+    """A task was running on several workers as each of them died."""
+
+    def __init__(self, key: str, worker: str, nfailures: int, reason: str = "") -> None:
+        """`worker`: the last that died; `nfailures`: how many did; `reason`: how the last did."""
+        super().__init__(key, worker, nfailures, reason)  # args, for pickle: it travels
+        self.task, self.last_worker, self.nfailures, self.reason = key, worker, nfailures, reason
+
+    def __str__(self) -> str:
+        how = f" ({self.reason})" if self.reason else ""
+        return (
+            f"Task {self.task!r} was running on {self.nfailures} workers as they died; "
+            f"the last was {self.last_worker}{how}.\n"
+            "It is not run again, because it may well be what kills them: a crash in native code, "
+            "os._exit, or more memory than the worker has.\n"
+            "Run the function by itself with the same arguments, or allow more attempts: "
+            "dask.config.set({'distributed.scheduler.allowed-failures': N})."
+        )
+
+
+class DataLost(ShoalError):
+    """A scattered value is gone: no worker holds it, and nothing can compute it again."""
+
+    def __init__(self, key: str, worker: str) -> None:
+        """`worker`: the last one that held it."""
+        super().__init__(key, worker)
+        self.key, self.worker = key, worker
+
+    def __str__(self) -> str:
+        return (
+            f"The scattered value {self.key!r} was lost with worker {self.worker}, its last "
+            "holder; it was not computed by a task, so it can't be computed again.\n"
+            "Scatter it once more, or keep copies: client.scatter(value, broadcast=True)."
+        )
+
+
+class InputsUnreachable(ShoalError):
+    """A task's inputs exist, but no worker that may run it could fetch them all."""
+
+    def __init__(self, key: str, inputs: Sequence[str], worker: str, nattempts: int) -> None:
+        """`inputs`: keys that could not be fetched; `worker`: the last that tried."""
+        super().__init__(key, list(inputs), worker, nattempts)
+        self.key, self.inputs, self.worker, self.nattempts = key, list(inputs), worker, nattempts
+
+    def __str__(self) -> str:
+        names = ", ".join(repr(name) for name in self.inputs[:5])
+        more = f" and {len(self.inputs) - 5} more" if len(self.inputs) > 5 else ""
+        return (
+            f"Task {self.key!r} could not get its inputs {names}{more}: {self.nattempts} attempts "
+            f"to fetch them failed, the last on {self.worker}.\n"
+            "The workers reach the scheduler but not each other. Check firewalls and the addresses "
+            "workers announce (Worker(contact_address=...), --contact-address)."
+        )
+
+
+class UnknownDependency(ShoalError):
+    """A task names an input that the scheduler doesn't have."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return (
+            f"Task {self.key!r} depends on a result that was released or cancelled before the task "
+            "arrived, so it can't run.\nKeep a reference to the future until its dependents are "
+            "submitted."
+        )
+
+
+class FutureCancelledError(CancelledError):
+    """The result of a future will not come."""
+
+    def __init__(self, key: object, reason: str, msg: str | None = None) -> None:
+        super().__init__(key, reason, msg)
+        self.key, self.reason, self.msg = key, reason, msg
+
+    def __str__(self) -> str:
+        why = {
+            "": "it was cancelled",
+            "unknown": "it was cancelled, or its key is not known to the scheduler",
+            "scheduler-connection-lost": "the connection to the scheduler was lost",
+        }.get(self.reason, self.reason)
+        return f"{self.key} cancelled: {why}." + (f" {self.msg}" if self.msg else "")
+
+
+class UnsupportedOption(ShoalError, ValueError):
+    """An option that this version does not have."""
+
+    def __init__(self, option: str, remedy: str) -> None:
+        super().__init__(option, remedy)
+        self.option, self.remedy = option, remedy
+
+    def __str__(self) -> str:
+        return f"{self.option} is not supported by this version of shoal. {self.remedy}"
+
+
+class NameTaken(ShoalError):
+    """Two workers can't have one name."""
+
+    def __init__(self, name: str, address: str) -> None:
+        """`address`: of the worker that has the name."""
+        super().__init__(name, address)
+        self.name, self.address = name, address
+
+    def __str__(self) -> str:
+        return (
+            f"The worker at {self.address} is connected under the name {self.name!r} already. "
+            "Give each worker a name of its own, or none: Worker(name=...), --name."
+        )

@@ -1,0 +1,303 @@
+"""Exceptions on their way from where they were raised to whoever asked.
+
+Both directions are total: whatever an exception's own code does, `to_failure` gives a Failure and
+`from_failure` an exception, with as much of the original (type, arguments, attributes, traceback,
+causes, notes) as can be saved.  What can't be is there as text.
+"""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, NamedTuple
+
+from shoal.ids import Key
+from shoal.protocol.messages import Failure
+from shoal.protocol.payload import _BoundedStream
+
+TEXT_MAX: Final = 64 * 1024
+"""Longest message or traceback, in characters; the rest is cut, and the cut is marked."""
+
+EXCEPTION_NBYTES_MAX: Final = 1024 * 1024
+"""A larger exception travels as text only: schedulers keep failures in memory."""
+
+_NO_KEY: Final = Key("")
+_FRAMES_MAX: Final = 100  # of a traceback; an endless recursion has 1000, all alike
+
+
+class RemoteError(Exception):
+    """Something was raised elsewhere that can't be rebuilt here; this is what it said."""
+
+    def __init__(self, text: str) -> None:
+        """`text`: type and message of the original, e.g. "ValueError: not this way"."""
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def to_failure(exception: BaseException, key: Key = _NO_KEY, worker: str = "") -> Failure:
+    """What is left of `exception` once it travels.  Never raises.
+
+    Args:
+        exception: any; it is not changed.
+        key: of the task that raised it.
+        worker: address of the worker that ran it.
+
+    Cost: some 100 us.
+    """
+    text = _text_of(exception)
+    traceback_text = _traceback_text_of(exception, text)
+    return Failure(
+        exception=_dump(exception, text, traceback_text),
+        text=text,
+        traceback_text=traceback_text,
+        origin=key,
+        worker=worker,
+    )
+
+
+def from_failure(failure: Failure) -> BaseException:
+    """The exception of `failure`, a new one at each call, ready to be raised.  Never raises."""
+    problem = "it could not be pickled where it was raised"
+    if failure.exception:
+        try:
+            exception = pickle.loads(failure.exception)
+            if isinstance(exception, BaseException):
+                return exception
+            problem = f"it was rebuilt as {type(exception).__name__}"
+        except BaseException as error:
+            problem = f"loading it here raised {_text_of(error)}"
+    stand_in = RemoteError(failure.text)
+    stand_in.add_note(f"The exception itself could not be brought here: {problem}.")
+    if failure.traceback_text:
+        stand_in.add_note(failure.traceback_text)
+    try:
+        raise stand_in
+    except RemoteError as raised:
+        return raised
+
+
+class _Attempt(NamedTuple):
+    """One way to pickle an exception."""
+
+    with_links: bool  # its causes and contexts too
+    without_init: bool  # rebuild it without calling its own __init__
+    notes: tuple[str, ...] = ()  # to be added
+
+
+def _dump(exception: BaseException, text: str, traceback_text: str) -> bytes:
+    """The most faithful pickle of `exception` that is small enough and loads again; else b""."""
+    chain = (traceback_text,)
+    attempts = (
+        _Attempt(with_links=True, without_init=False),
+        _Attempt(with_links=True, without_init=True),
+        _Attempt(with_links=False, without_init=False, notes=chain),
+        _Attempt(with_links=False, without_init=True, notes=chain),
+    )
+    try:
+        shortened = _shortened(exception)
+    except BaseException:
+        shortened = exception
+    for attempt in attempts:
+        stream = _dump_one(shortened, attempt)
+        if stream is not None and _loads_as(stream, type(exception)):
+            return stream
+    try:
+        stand_in = RemoteError(text).with_traceback(exception.__traceback__)
+        kind = type(exception)
+        stand_in.add_note(f"The original is of type {kind.__module__}.{kind.__qualname__}.")
+        stand_in.add_note(traceback_text)
+        return _dump_one(stand_in, _Attempt(with_links=False, without_init=False)) or b""
+    except BaseException:
+        return b""
+
+
+def _dump_one(exception: BaseException, attempt: _Attempt) -> bytes | None:
+    """`exception` pickled in one way, or None if that fails or is too large."""
+    try:
+        stream = _BoundedStream(EXCEPTION_NBYTES_MAX)
+        _ExceptionPickler(stream, attempt).dump(exception)
+        pickled = b"".join(stream.parts)
+        if b"__main__" not in pickled:
+            return pickled
+    except BaseException:
+        pass  # its class may be one that only cloudpickle can send
+    try:
+        return _cloudpickled(exception, attempt)
+    except BaseException:
+        return None
+
+
+def _loads_as(pickled: bytes, kind: type) -> bool:
+    """Whether it can be rebuilt here; many classes can be pickled, but not loaded again."""
+    try:
+        return type(pickle.loads(pickled)) is kind
+    except BaseException:
+        return False
+
+
+class _ExceptionPickler(pickle.Pickler):
+    """Keeps what pickle leaves behind of exceptions: tracebacks, causes, contexts, notes."""
+
+    def __init__(self, stream: _BoundedStream, attempt: _Attempt) -> None:
+        super().__init__(stream, 5)
+        self.attempt = attempt
+
+    def reducer_override(self, value: Any) -> Any:
+        return _reduce(value, self.attempt)
+
+
+def _cloudpickled(exception: BaseException, attempt: _Attempt) -> bytes:
+    import cloudpickle
+
+    class CloudExceptionPickler(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, value: Any) -> Any:
+            reduced = _reduce(value, attempt)
+            return super().reducer_override(value) if reduced is NotImplemented else reduced
+
+    stream = _BoundedStream(EXCEPTION_NBYTES_MAX)
+    CloudExceptionPickler(stream, 5).dump(exception)
+    return b"".join(stream.parts)
+
+
+def _reduce(value: Any, attempt: _Attempt) -> Any:
+    if isinstance(value, TracebackType):
+        return _to_traceback, (_frames_of(value),)
+    if isinstance(value, BaseException):
+        return _reduce_exception(value, attempt)
+    return NotImplemented
+
+
+def _reduce_exception(exception: BaseException, attempt: _Attempt) -> Any:
+    """As pickle would, but for a state that has our additions beside the exception's own."""
+    function: Callable[..., Any]
+    if attempt.without_init:
+        function, arguments = _without_init, (type(exception), exception.args)
+        state: Any = vars(exception)
+    else:
+        reduced = exception.__reduce_ex__(5)
+        if isinstance(reduced, str) or len(reduced) > 3:
+            return NotImplemented  # it has its own ways
+        function, arguments = reduced[0], reduced[1]
+        state = reduced[2] if len(reduced) == 3 else None
+    notes = [*getattr(exception, "__notes__", ()), *attempt.notes]
+    links: tuple[Any, ...] = ()
+    if attempt.with_links:
+        links = (exception.__cause__, exception.__context__, exception.__suppress_context__)
+    additions = (state, exception.__traceback__, notes, links)
+    # In the state, which pickle writes after the object is known, so that cycles are no problem.
+    return function, arguments, additions, None, None, _set_state
+
+
+def _without_init(kind: type[BaseException], arguments: tuple[Any, ...]) -> BaseException:
+    exception = kind.__new__(kind, *arguments)
+    exception.args = arguments
+    return exception
+
+
+def _set_state(exception: BaseException, additions: tuple[Any, ...]) -> None:
+    state, trace, notes, links = additions
+    if state is not None:
+        exception.__setstate__(state)
+    if notes:
+        exception.__notes__ = notes
+    if links:
+        exception.__cause__, exception.__context__, exception.__suppress_context__ = links
+    exception.__traceback__ = trace
+
+
+def _frames_of(trace: TracebackType | None) -> list[tuple[str, str, str, int]]:
+    """(file, function, module, line) of each frame, outermost first; the middle may be left out."""
+    frames: list[tuple[str, str, str, int]] = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        module = str(trace.tb_frame.f_globals.get("__name__", "?"))
+        frames.append((code.co_filename, code.co_name, module, trace.tb_lineno or 0))
+        trace = trace.tb_next
+    if len(frames) > _FRAMES_MAX:
+        half = _FRAMES_MAX // 2
+        nhidden = len(frames) - 2 * half
+        hidden = (f"<{nhidden} more frames>", "...", "?", 1)
+        frames = [*frames[:half], hidden, *frames[-half:]]
+    return frames
+
+
+class _Code(NamedTuple):
+    co_filename: str
+    co_name: str
+
+
+class _Frame(NamedTuple):
+    f_code: _Code
+    f_globals: dict[str, str]
+    f_lineno: int
+
+
+class _Trace(NamedTuple):
+    """What tblib needs to see of a traceback to make a real one."""
+
+    tb_frame: _Frame
+    tb_lineno: int
+    tb_next: Any
+
+
+def _to_traceback(frames: list[tuple[str, str, str, int]]) -> TracebackType | None:
+    from tblib import Traceback
+
+    trace: _Trace | None = None
+    for filename, function, module, line in reversed(frames):
+        names = {"__name__": module, "__file__": filename}
+        trace = _Trace(_Frame(_Code(filename, function), names, line), line, trace)
+    if trace is None:
+        return None
+    made: TracebackType | None = Traceback(trace).as_traceback()
+    return made
+
+
+def _shortened(exception: BaseException) -> BaseException:
+    """`exception`, or a copy of it if it says more than anybody will read."""
+    arguments = exception.args
+    if not any(isinstance(part, str | bytes) and len(part) > TEXT_MAX for part in arguments):
+        return exception
+    copy = _without_init(type(exception), tuple([_cut_argument(part) for part in arguments]))
+    copy.__dict__.update(vars(exception))
+    copy.__cause__, copy.__context__ = exception.__cause__, exception.__context__
+    copy.__suppress_context__ = exception.__suppress_context__
+    return copy.with_traceback(exception.__traceback__)
+
+
+def _cut_argument(part: object) -> object:
+    if isinstance(part, str):
+        return _cut(part)
+    if isinstance(part, bytes) and len(part) > TEXT_MAX:
+        return part[:TEXT_MAX]
+    return part
+
+
+def _cut(text: str) -> str:
+    """`text` with its middle cut out if it is too long, and free of what UTF-8 can't express."""
+    if len(text) > TEXT_MAX:
+        half = TEXT_MAX // 2
+        ncut = len(text) - 2 * half
+        text = f"{text[:half]} ... [{ncut:,} characters cut] ... {text[-half:]}"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _text_of(exception: BaseException) -> str:
+    name = type(exception).__name__
+    try:
+        message = str(exception)
+    except BaseException as error:
+        message = f"<its message can't be made: {type(error).__name__}>"
+    return _cut(f"{name}: {message}" if message else name)
+
+
+def _traceback_text_of(exception: BaseException, text: str) -> str:
+    try:
+        return _cut("".join(traceback.format_exception(exception)))
+    except BaseException as error:
+        return f"{text}\n<its traceback can't be made: {type(error).__name__}>\n"

@@ -1,0 +1,1 @@
+"""Verbs: event in, messages out; the only writer of a task's state."""

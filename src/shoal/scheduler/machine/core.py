@@ -1,0 +1,84 @@
+"""What one step of the scheduler's machine works with: the state, what is due, what to say.
+
+Handlers change the state and note what became due: tasks to start, tasks that may be released,
+tasks that are ready, workers with room.  The end of the step carries all of it out together, so that
+a burst of a thousand events costs one decision.
+"""
+
+from collections.abc import Callable
+
+from shoal.ids import Epoch, RunId, TaskId
+from shoal.protocol.messages import FreeReplicas, Message
+from shoal.scheduler.machine.story import Story
+from shoal.scheduler.machine.transitions import DECLARED
+from shoal.scheduler.model.entities import Client, Task, Worker
+from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.placement import EarliestStart
+from shoal.scheduler.policies.queuing import LateBinding
+from shoal.scheduler.policies.stealing import TakeFromBacklog
+
+
+class Core:
+    """The state, the policies, and the lists of one step."""
+
+    def __init__(self, settings: SchedulerSettings, epoch: Epoch) -> None:
+        self.settings = settings
+        self.state = SchedulerState(settings, epoch)
+        self.queuing = LateBinding(settings)
+        self.placement = EarliestStart(settings)
+        self.stealing = TakeFromBacklog(self.placement)
+        self.story = Story(settings.story_records_max)
+        self.now = 0.0
+        self.step = 0
+        self.cause = ""
+        self.wake_at: float | None = None  # when to be woken, at the latest
+        self.starting: list[Task] = []  # released tasks that may have to be computed
+        self.releasing: list[Task] = []  # tasks that may not be needed any more
+        self.ready: list[Task] = []  # waiting tasks that have all inputs
+        self.refill: dict[Worker, None] = {}  # workers with new room or new backlog
+        self.freeing: dict[Worker, list[TaskId]] = {}  # replicas to be dropped
+        self.speaking: dict[Worker | Client, None] = {}  # peers whose outbox isn't empty
+        self.awaiting: dict[tuple[Client, int], Callable[[], bool]] = {}
+        """Calls that wait for workers: (client, request) -> answers it if that is possible now."""
+
+    def move(self, task: Task, state: str) -> None:
+        """The only assignment to a task's state in the program; hooks read the story it leaves."""
+        before = task.state
+        assert (before, state) in DECLARED, f"{task!r} can't become {state}"
+        self.story.records.append((self.now, task.key, before, state, self.cause, self.step))
+        ntasks = self.state.ntasks
+        ntasks[before] -= 1
+        ntasks[state] += 1
+        task.state = state
+
+    def to_worker(self, worker: Worker, message: Message) -> None:
+        """Say `message` to `worker` at the end of this step."""
+        worker.outbox.append(message)
+        self.speaking[worker] = None
+
+    def to_client(self, client: Client, message: Message) -> None:
+        """Say `message` to `client` at the end of this step."""
+        client.outbox.append(message)
+        self.speaking[client] = None
+
+    def free(self, worker: Worker, task: TaskId) -> None:
+        """Have `worker` drop the value it holds under this number."""
+        self.freeing.setdefault(worker, []).append(task)
+
+    def say_what_to_free(self) -> None:
+        """Put what `free` noted into the outboxes; before any run that uses the numbers again."""
+        for worker, tasks in self.freeing.items():
+            self.to_worker(worker, FreeReplicas(tasks))
+        self.freeing.clear()
+
+    def new_run(self) -> RunId:
+        """A number that no run had before."""
+        run = RunId(self.state.next_run)
+        self.state.next_run += 1
+        return run
+
+    def wake_by(self, at: float) -> None:
+        """See to it that the machine is woken at `at` (s, monotonic) or before."""
+        if self.wake_at is None or at < self.wake_at:
+            self.wake_at = at

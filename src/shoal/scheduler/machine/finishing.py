@@ -1,0 +1,105 @@
+"""To memory and back: results arrive, are told to whom they concern, and get lost."""
+
+from shoal.errors import DataLost
+from shoal.ids import ClientTaskId
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.messages import TaskErred, TaskInMemory, TaskLost
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.placing import unplace
+from shoal.scheduler.machine.waiting import fail, stop_needing_inputs, wait_again
+from shoal.scheduler.model.entities import (
+    ERRED,
+    MEMORY,
+    NEEDS_INPUTS,
+    NO_RUN,
+    NO_WORKER,
+    PROCESSING,
+    QUEUED,
+    RELEASED,
+    WAITING,
+    Client,
+    Task,
+    Worker,
+)
+from shoal.scheduler.model.state import link_replica, unlink_replica
+
+HOLDERS_TOLD = 3
+"""Holders of a result that a client is told."""
+
+
+def to_memory(core: Core, task: Task) -> None:
+    """The result exists: its replicas and value are recorded, its placement is undone."""
+    assert task.who_has is not None or task.value is not None
+    if task.state in NEEDS_INPUTS:
+        stop_needing_inputs(core, task)
+    if task.state == NO_WORKER:
+        del core.state.unrunnable[task]
+    core.move(task, MEMORY)
+    for client, number in task.wants:
+        tell(core, task, client, number)
+    if task.dependents is not None:
+        for dependent in task.dependents:
+            if dependent.state == WAITING:
+                dependent.nwaiting -= 1
+                if dependent.nwaiting == 0:
+                    core.ready.append(dependent)
+    if not task.is_needed:
+        core.releasing.append(task)
+
+
+def tell(core: Core, task: Task, client: Client, number: ClientTaskId) -> None:
+    """Tell a client how the task ended, if it has."""
+    if task.state == MEMORY:
+        if task.value is not None:
+            message = TaskInMemory(number, task.id, task.nbytes, task.value)
+        else:
+            assert task.who_has is not None
+            holders = [w.address for w, _ in zip(task.who_has, range(HOLDERS_TOLD), strict=False)]
+            message = TaskInMemory(number, task.id, task.nbytes, None, holders, task.kind)
+        core.to_client(client, message)
+    elif task.state == ERRED:
+        assert task.failure is not None
+        core.to_client(client, TaskErred(number, task.failure))
+
+
+def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
+    """`worker` holds a result: record it if it is of use, whatever the task is doing, else free it.
+
+    A scattered value arrives like this, and a copy that was fetched just before the others died.
+    """
+    if task.state == MEMORY:
+        link_replica(task, worker)
+        return
+    if task.state == ERRED or not task.is_needed:
+        core.free(worker, task.id)
+        return
+    if task.worker is not None:
+        unplace(core, task, recall=True)
+    task.nbytes = nbytes
+    task.value = None
+    link_replica(task, worker)
+    to_memory(core, task)
+
+
+def lose_replica(core: Core, task: Task, worker: Worker) -> None:
+    """`worker` no longer holds this result; if it was the last copy, it is needed anew."""
+    unlink_replica(task, worker)
+    if task.who_has is not None or task.value is not None or task.state != MEMORY:
+        return
+    core.move(task, RELEASED)
+    for dependent in list(task.dependents or ()):
+        if dependent.state == WAITING:
+            dependent.nwaiting += 1
+        elif dependent.state in (QUEUED, NO_WORKER):
+            wait_again(core, dependent)
+        elif dependent.state == PROCESSING and dependent.run == NO_RUN:
+            unplace(core, dependent, recall=False)
+            wait_again(core, dependent)
+    for client, number in task.wants:
+        core.to_client(client, TaskLost(number))
+    if not task.is_needed:
+        core.releasing.append(task)
+    elif task.code is None:
+        fail(core, task, to_failure(DataLost(task.key, worker.address), task.key, worker.address))
+    else:
+        core.starting.append(task)

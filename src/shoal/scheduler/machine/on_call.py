@@ -1,0 +1,152 @@
+"""Calls of clients that the machine itself can answer; what needs sockets is in the shell."""
+
+from collections.abc import Callable
+
+from shoal.ids import ClientTaskId, Key, TaskId
+from shoal.protocol.calls import (
+    AwaitWorkers,
+    HasWhat,
+    NThreads,
+    Placement,
+    PlaceScatter,
+    Story,
+    WhoHas,
+    answer,
+)
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.finishing import tell
+from shoal.scheduler.machine.placing import to_priority
+from shoal.scheduler.model.entities import MEMORY, NO_OPTIONS, RELEASED, Client, Task, Worker
+from shoal.scheduler.model.state import link_want
+from shoal.scheduler.policies.placement import choose_scatter
+
+
+def on_who_has(core: Core, client: Client, call: WhoHas) -> None:
+    """Addresses of the holders of each key; of all that are in memory if none is named."""
+    tasks = core.state.tasks
+    if call.keys is None:
+        asked = [(task.key, task) for task in tasks.values() if task.state == MEMORY]
+    else:
+        asked = [(key, task) for key in call.keys if (task := tasks.get(key)) is not None]
+    holders = {key: [worker.address for worker in task.who_has or ()] for key, task in asked}
+    core.to_client(client, answer(call.request, holders))
+
+
+def on_has_what(core: Core, client: Client, call: HasWhat) -> None:
+    """Keys that each worker holds."""
+    held = {worker.address: [task.key for task in worker.has_what] for worker in _asked(core, call)}
+    core.to_client(client, answer(call.request, held))
+
+
+def on_n_threads(core: Core, client: Client, call: NThreads) -> None:
+    """Number of threads of each worker."""
+    threads = {worker.address: worker.nthreads for worker in _asked(core, call)}
+    core.to_client(client, answer(call.request, threads))
+
+
+def on_story(core: Core, client: Client, call: Story) -> None:
+    """Recorded transitions of the keys, oldest first.  Cost: O(records of the story)."""
+    core.to_client(client, answer(call.request, core.story.about(call.keys)))
+
+
+def on_await_workers(core: Core, client: Client, call: AwaitWorkers) -> None:
+    """Answer as soon as enough workers are connected."""
+
+    def answer_if_enough() -> bool:
+        nworkers = sum(not worker.is_leaving for worker in core.state.workers.values())
+        if nworkers < call.nworkers:
+            return False
+        core.to_client(client, answer(call.request, nworkers))
+        return True
+
+    _answer_when_possible(core, client, call.request, answer_if_enough)
+
+
+def on_place_scatter(core: Core, client: Client, call: PlaceScatter) -> None:
+    """Say where values shall go, as soon as there is a worker; they are wanted from then on."""
+
+    def place_if_possible() -> bool:
+        workers = _takers(core, call)
+        if not workers:
+            return False
+        placements = [
+            _place_value(core, client, call, index, key, workers)
+            for index, key in enumerate(call.keys)
+        ]
+        core.to_client(client, answer(call.request, placements))
+        return True
+
+    _answer_when_possible(core, client, call.request, place_if_possible)
+
+
+def answer_waiting_calls(core: Core) -> None:
+    """Workers changed: answer the calls that waited for that."""
+    for waiting, answers in list(core.awaiting.items()):
+        if answers():
+            del core.awaiting[waiting]
+
+
+def drop_waiting_calls(core: Core, client: Client) -> None:
+    """The client has gone, and nobody waits for its answers."""
+    for waiting in [waiting for waiting in core.awaiting if waiting[0] is client]:
+        del core.awaiting[waiting]
+
+
+def _answer_when_possible(
+    core: Core, client: Client, request: int, answers: Callable[[], bool]
+) -> None:
+    if not answers():
+        core.awaiting[client, request] = answers
+
+
+def _asked(core: Core, call: HasWhat | NThreads) -> list[Worker]:
+    if call.workers is None:
+        return list(core.state.workers.values())
+    return list(core.state.workers_named(call.workers))
+
+
+def _takers(core: Core, call: PlaceScatter) -> list[Worker]:
+    """Workers that may take scattered values, in the order in which they joined."""
+    state = core.state
+    workers = state.workers_named(call.workers) if call.workers else state.workers.values()
+    return [worker for worker in workers if not worker.is_leaving]
+
+
+def _place_value(
+    core: Core, client: Client, call: PlaceScatter, index: int, key: Key, workers: list[Worker]
+) -> Placement:
+    """A task for one scattered value, and the workers that shall hold it.
+
+    Nothing is sent for a key that is in memory, or that a task will compute.
+    """
+    state = core.state
+    number = ClientTaskId(call.first + index)
+    task = state.tasks.get(key)
+    if task is None:
+        task = _new_scattered(core, key)
+    if number not in client.tasks:  # else the client asks again, since a worker died meanwhile
+        link_want(task, client, number)
+        tell(core, task, client, number)
+        core.starting.append(task)
+    if task.code is not None or task.state == MEMORY:
+        return Placement(task.id, [])
+    if call.ncopies == 0:
+        return Placement(task.id, [worker.address for worker in workers])
+    chosen: dict[str, None] = {}
+    while len(chosen) < min(call.ncopies, len(workers)):
+        chosen[choose_scatter(workers, state.scatter_cursor).address] = None
+        state.scatter_cursor += 1
+    return Placement(task.id, list(chosen))
+
+
+def _new_scattered(core: Core, key: Key) -> Task:
+    """A task without a run spec: its value comes from a client, and can't be computed again."""
+    state = core.state
+    prefix = state.prefix(key.rpartition("-")[0] or key)
+    priority = to_priority(0.0, state.next_sequence)
+    task = Task(key, TaskId(state.next_task_id), None, b"", prefix, priority, NO_OPTIONS)
+    state.next_task_id += 1
+    state.tasks[key] = task
+    state.task_by_id[task.id] = task
+    state.ntasks[RELEASED] += 1
+    return task

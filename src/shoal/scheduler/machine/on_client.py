@@ -1,0 +1,200 @@
+"""What clients say: new tasks, and which results they want.
+
+Wants are numbered by the client, and each number is used once; a release names numbers, so one that
+comes late can't touch a newer want of the same key.
+"""
+
+from collections.abc import Iterable
+
+from shoal.errors import UnknownDependency
+from shoal.ids import ClientTaskId, TaskId
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.messages import (
+    CancelTasks,
+    ClientHeartbeat,
+    DefineClientCode,
+    ForgetClientCode,
+    ReleaseTasks,
+    SubmitTasks,
+    TaskCancelled,
+    WantKey,
+)
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.finishing import tell
+from shoal.scheduler.machine.placing import to_priority
+from shoal.scheduler.machine.releasing import drop_user
+from shoal.scheduler.machine.waiting import fail
+from shoal.scheduler.model.entities import NO_OPTIONS, RELEASED, Client, Task
+from shoal.scheduler.model.state import (
+    link_dependencies,
+    link_hold,
+    link_want,
+    unlink_hold,
+    unlink_want,
+)
+
+
+def on_define_client_code(core: Core, client: Client, message: DefineClientCode) -> None:
+    """Keep the payload under a number of our own."""
+    code = core.state.new_code(message.payload)
+    code.nusers = 1
+    client.codes[message.code] = code
+
+
+def on_forget_client_code(core: Core, client: Client, message: ForgetClientCode) -> None:
+    """The client lets go; tasks that use the code keep it."""
+    for number in message.codes:
+        code = client.codes.pop(number, None)
+        if code is not None:
+            drop_user(core, code)
+
+
+def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
+    """Make the tasks that are new, link them, and note what is wanted.  Cost: O(tasks + edges)."""
+    sequence = _first_sequence(core, client, message)
+    tasks: list[Task] = []
+    for index in range(len(message.keys)):
+        task = core.state.tasks.get(message.keys[index])
+        if task is None:
+            task = _new_task(core, client, message, index, sequence + index)
+            if message.dependencies:
+                _link(core, client, message, tasks, task, message.dependencies[index])
+        tasks.append(task)
+    first = message.first
+    wanted: Iterable[int] = range(len(tasks)) if message.wanted is None else message.wanted
+    for index in wanted:
+        task = tasks[index]
+        link_want(task, client, ClientTaskId(first + index))
+        tell(core, task, client, ClientTaskId(first + index))
+    for index in message.held:
+        link_hold(tasks[index], client, ClientTaskId(first + index))
+    core.starting.extend(task for task in tasks if task.state == RELEASED)
+    for number in message.let_go:
+        _let_go(core, client, number)
+
+
+def on_want_key(core: Core, client: Client, message: WantKey) -> None:
+    """A future that came from elsewhere: want what it names, if it is known."""
+    task = core.state.tasks.get(message.key)
+    if task is None:
+        core.to_client(client, TaskCancelled(message.task, "unknown"))
+        return
+    link_want(task, client, message.task)
+    tell(core, task, client, message.task)
+    core.starting.append(task)
+
+
+def on_release_tasks(core: Core, client: Client, message: ReleaseTasks) -> None:
+    """The client's futures are gone."""
+    for number in message.tasks:
+        task = client.tasks.get(number)
+        if task is not None:
+            unlink_want(task, client, number)
+            core.releasing.append(task)
+
+
+def on_cancel_tasks(core: Core, client: Client, message: CancelTasks) -> None:
+    """End these and what depends on them, as far as this client wants it; forced, for everybody.
+
+    What another client wants goes on, and so does what that needs.
+    """
+    cancelling = [client.tasks[number] for number in message.tasks if number in client.tasks]
+    seen = dict.fromkeys(cancelling)
+    while cancelling:
+        task = cancelling.pop()
+        for owner, number in task.wants:
+            if owner is client or message.force:
+                unlink_want(task, owner, number)
+                core.to_client(owner, TaskCancelled(number, message.reason))
+        core.releasing.append(task)
+        for dependent in task.dependents or ():
+            if dependent not in seen:
+                seen[dependent] = None
+                cancelling.append(dependent)
+
+
+def on_client_heartbeat(core: Core, client: Client, message: ClientHeartbeat) -> None:
+    """A sign of life; that it was heard is recorded for every message alike."""
+
+
+def drop_client(core: Core, client: Client) -> None:
+    """The client has gone, and with it all that only it wanted."""
+    for number, task in list(client.tasks.items()):
+        unlink_want(task, client, number)
+        core.releasing.append(task)
+    for number in list(client.held):
+        _let_go(core, client, number)
+    for code in client.codes.values():
+        drop_user(core, code)
+    client.codes.clear()
+
+
+def _let_go(core: Core, client: Client, number: ClientTaskId) -> None:
+    task = client.held.get(number)
+    if task is not None:
+        unlink_hold(task, client, number)
+        core.releasing.append(task)
+
+
+def _first_sequence(core: Core, client: Client, message: SubmitTasks) -> int:
+    """The place of the message's first task in the order of submission, over all clients."""
+    ntasks = len(message.keys)
+    if message.graph is None:
+        sequence = core.state.next_sequence
+        core.state.next_sequence += ntasks
+        return sequence
+    sequence = client.sequences.get(message.graph, -1)
+    if sequence < 0:
+        sequence = client.sequences[message.graph] = core.state.next_sequence
+        core.state.next_sequence += ntasks + message.ntasks_ahead
+    if message.ntasks_ahead == 0:
+        del client.sequences[message.graph]
+    return sequence + message.first - message.graph
+
+
+def _new_task(core: Core, client: Client, message: SubmitTasks, index: int, sequence: int) -> Task:
+    """A task as the message's columns describe it, in the indexes but not linked yet."""
+    state = core.state
+    codes = message.codes
+    code = client.codes[codes[index] if len(codes) > 1 else codes[0]]
+    code.nusers += 1
+    prefixes = message.prefixes
+    indices = message.prefix_indices
+    options = message.options or NO_OPTIONS
+    task = Task(
+        message.keys[index],
+        TaskId(state.next_task_id),
+        code,
+        message.arguments[index],
+        state.prefix(prefixes[indices[index] if indices else 0]),
+        to_priority(options.priority, sequence),
+        options,
+    )
+    state.next_task_id += 1
+    state.tasks[task.key] = task
+    state.task_by_id[task.id] = task
+    state.ntasks[RELEASED] += 1
+    return task
+
+
+def _link(
+    core: Core,
+    client: Client,
+    message: SubmitTasks,
+    tasks: list[Task],
+    task: Task,
+    numbers: list[ClientTaskId],
+) -> None:
+    """Link a new task to its dependencies; it fails if one of them is not known any more."""
+    dependencies: list[Task] = []
+    for number in numbers:
+        offset = number - message.first
+        if offset >= 0:
+            dependencies.append(tasks[offset])
+            continue
+        dependency = client.tasks.get(number) or client.held.get(number)
+        if dependency is None:
+            fail(core, task, to_failure(UnknownDependency(task.key), task.key, ""))
+            return
+        dependencies.append(dependency)
+    link_dependencies(task, tuple(dependencies))

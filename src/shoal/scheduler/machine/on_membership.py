@@ -1,0 +1,118 @@
+"""Workers and clients come and go."""
+
+from shoal.errors import KilledWorker, NameTaken
+from shoal.ids import ClientId, WorkerId
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.messages import (
+    ClientWelcome,
+    RegisterClient,
+    RegisterWorker,
+    WorkerWelcome,
+)
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
+from shoal.scheduler.machine.on_call import answer_waiting_calls, drop_waiting_calls
+from shoal.scheduler.machine.on_client import drop_client
+from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.waiting import fail, wait_again
+from shoal.scheduler.model.entities import Client, Worker, host_of
+from shoal.scheduler.policies.blame import suspects
+
+
+def add_worker(core: Core, message: RegisterWorker) -> Worker:
+    """Register a worker, and record what it still holds from before its connection broke.
+
+    Raises:
+        NameTaken: another connected worker has its name.
+    """
+    state = core.state
+    for other in state.workers_by_alias.get(message.name, {}):
+        if other.name == message.name and other.address != message.address:
+            raise NameTaken(message.name, other.address)
+    before = state.workers.get(message.address)
+    if before is not None:
+        remove_worker(core, before, "it connected anew", expected=False)
+    worker = Worker(
+        WorkerId(state.next_worker_id),
+        message.address,
+        message.name,
+        message.nthreads,
+        core.queuing.slots(message.nthreads),
+        core.now,
+    )
+    state.next_worker_id += 1
+    worker.host = message.host or host_of(message.address)
+    worker.pid = message.pid
+    worker.memory_limit = message.memory_limit
+    worker.resources = message.resources
+    state.add_worker(worker)
+    settings = core.settings
+    core.to_worker(
+        worker,
+        WorkerWelcome(
+            state.epoch, worker.id, settings.heartbeat_seconds, settings.inline_bytes_max
+        ),
+    )
+    if message.epoch == state.epoch:
+        _take_inventory(core, worker, message)
+    for task in list(state.unrunnable):
+        wait_again(core, task)
+    core.refill[worker] = None
+    update_load(core, worker)
+    answer_waiting_calls(core)
+    core.wake_by(core.now + settings.worker_ttl_seconds)
+    return worker
+
+
+def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) -> None:
+    """A worker has gone: what it ran runs elsewhere, what only it held is computed again.
+
+    Unless that was `expected`, tasks that may have been executing there are to blame.
+    """
+    blamed = [] if expected or worker.is_leaving else suspects(worker)
+    for task in blamed:
+        task.blame += 1
+    for task in list(worker.processing):
+        unplace(core, task, recall=False)
+        if task.blame > core.settings.allowed_failures and task in blamed:
+            error = KilledWorker(task.key, worker.address, task.blame, reason)
+            fail(core, task, to_failure(error, task.key, worker.address))
+        else:
+            wait_again(core, task)
+    for task in list(worker.has_what):
+        lose_replica(core, task, worker)
+    for code in worker.told:
+        del code.told[worker]
+    core.state.remove_worker(worker)
+    for index in (core.refill, core.freeing, core.speaking):
+        index.pop(worker, None)
+    worker.outbox.clear()
+
+
+def add_client(core: Core, message: RegisterClient) -> Client:
+    """Register a client."""
+    state = core.state
+    client = Client(ClientId(state.next_client_id), message.name, core.now)
+    state.next_client_id += 1
+    state.clients[client.id] = client
+    core.to_client(client, ClientWelcome(state.epoch))
+    return client
+
+
+def remove_client(core: Core, client: Client) -> None:
+    """A client has gone: what only it wanted is let go."""
+    drop_client(core, client)
+    drop_waiting_calls(core, client)
+    del core.state.clients[client.id]
+    core.speaking.pop(client, None)
+    client.outbox.clear()
+
+
+def _take_inventory(core: Core, worker: Worker, message: RegisterWorker) -> None:
+    """Record the replicas that are of use, and free the others; a fact, not a negotiation."""
+    for item in message.inventory:
+        task = core.state.task_by_id.get(item.task)
+        if task is None or task.key != item.key:
+            core.free(worker, item.task)
+        else:
+            adopt_replica(core, task, worker, item.nbytes)

@@ -1,0 +1,164 @@
+"""What workers say about their runs and about what they hold.
+
+An answer counts only if its run is the one that the task has on that worker now.  Anything else is
+stale: the task was released, moved or resubmitted while the answer travelled.
+"""
+
+from shoal.errors import InputsUnreachable
+from shoal.ids import RunId, TaskId
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.messages import (
+    InputsUnavailable,
+    ReplicasAdded,
+    ReplicasGone,
+    RunReturned,
+    TaskFailed,
+    TaskFinished,
+    WorkerHeartbeat,
+    WorkerLeaving,
+)
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, to_memory
+from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.waiting import fail, wait_again
+from shoal.scheduler.model.entities import NO_RUN, Task, Worker
+from shoal.scheduler.model.estimates import learn_duration
+from shoal.scheduler.model.state import link_replica
+
+
+def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
+    """Record the result and its replica, then move whoever waited for it."""
+    task = _task_of_run(core, worker, message.task, message.run)
+    if task is None:
+        _ignore_stale_result(core, worker, message.task)
+        return
+    worker.leftovers.pop(task.id, None)
+    unplace(core, task, recall=False)
+    learn_duration(task.prefix, message.seconds)
+    task.nbytes = message.nbytes
+    task.value = message.value
+    task.kind = message.kind
+    task.nfetch_failures = 0
+    link_replica(task, worker)
+    to_memory(core, task)
+
+
+def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
+    """Run it again if retries are left; else it, and what waits for it, has failed."""
+    task = _task_of_run(core, worker, message.task, message.run)
+    if task is None:
+        return
+    _free_leftover(core, worker, task)
+    unplace(core, task, recall=False)
+    if task.retries > 0:
+        task.retries -= 1
+        wait_again(core, task)
+    else:
+        fail(core, task, message.failure)
+
+
+def on_run_returned(core: Core, worker: Worker, message: RunReturned) -> None:
+    """A recalled run never began: place the task anew."""
+    task = _task_of_run(core, worker, message.task, message.run)
+    if task is not None:
+        _free_leftover(core, worker, task)
+        unplace(core, task, recall=False)
+        wait_again(core, task)
+
+
+def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable) -> None:
+    """Holders that lack an input have lost it; those out of reach are avoided for a while.
+
+    An input that stays out of reach is computed again, and in the end the task fails: a partition
+    between two workers must not keep it for ever.
+    """
+    until = core.now + core.settings.unreachable_seconds
+    unreachable = [
+        peer for address in message.unreachable if (peer := core.state.workers.get(address))
+    ]
+    for peer in unreachable:
+        worker.cannot_reach[peer.id] = until
+    task = _task_of_run(core, worker, message.task, message.run)
+    if task is None:
+        return
+    _free_leftover(core, worker, task)
+    unplace(core, task, recall=False)
+    task.nfetch_failures += 1
+    missing = [core.state.task_by_id.get(number) for number in message.missing]
+    attempts_max = core.settings.fetch_attempts_max
+    if task.nfetch_failures >= attempts_max:
+        keys = [dependency.key for dependency in missing if dependency is not None]
+        error = InputsUnreachable(task.key, keys, worker.address, attempts_max)
+        fail(core, task, to_failure(error, task.key, worker.address))
+        return
+    for dependency in missing:
+        if dependency is not None:
+            _distrust_holders(core, dependency, unreachable, task.nfetch_failures > 2)
+    wait_again(core, task)
+
+
+def on_replicas_added(core: Core, worker: Worker, message: ReplicasAdded) -> None:
+    """The worker holds copies: known results, scattered values, or what nobody needs any more."""
+    for number, nbytes in zip(message.tasks, message.nbytes, strict=True):
+        task = core.state.task_by_id.get(number)
+        if task is None:
+            core.free(worker, number)
+        else:
+            adopt_replica(core, task, worker, nbytes)
+
+
+def on_replicas_gone(core: Core, worker: Worker, message: ReplicasGone) -> None:
+    """The worker lost copies that it was not told to free."""
+    for number in message.tasks:
+        task = core.state.task_by_id.get(number)
+        if task is not None and task.who_has is not None and worker in task.who_has:
+            lose_replica(core, task, worker)
+
+
+def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) -> None:
+    """A sign of life; that it was heard is recorded for every message alike."""
+    worker.memory_bytes = message.memory_bytes
+
+
+def on_worker_leaving(core: Core, worker: Worker, message: WorkerLeaving) -> None:
+    """Give it nothing more; what it has is run elsewhere once it has gone."""
+    worker.is_leaving = True
+    update_load(core, worker)
+
+
+def _task_of_run(core: Core, worker: Worker, number: TaskId, run: RunId) -> Task | None:
+    """The task whose present run this is; None if the run is stale."""
+    task = core.state.task_by_id.get(number)
+    if task is None or run == NO_RUN or task.run != run or task.worker is not worker:
+        return None
+    return task
+
+
+def _ignore_stale_result(core: Core, worker: Worker, number: TaskId) -> None:
+    """The worker keeps the result of a stale run: have it dropped, unless that hits a newer one."""
+    task = core.state.task_by_id.get(number)
+    if task is None:
+        core.free(worker, number)
+    elif task.worker is worker:
+        worker.leftovers[number] = None  # its new run there will overwrite it, or is told off below
+    elif task.who_has is None or worker not in task.who_has:
+        core.free(worker, number)
+
+
+def _free_leftover(core: Core, worker: Worker, task: Task) -> None:
+    """A run ended without a result: drop what an earlier run of the task left on the worker."""
+    if task.id in worker.leftovers:
+        del worker.leftovers[task.id]
+        core.free(worker, task.id)
+
+
+def _distrust_holders(
+    core: Core, dependency: Task, unreachable: list[Worker], give_up: bool
+) -> None:
+    """Take from `dependency` the holders that lack it, and if `give_up` those out of reach too."""
+    for holder in list(dependency.who_has or ()):
+        if holder in unreachable:
+            if not give_up:
+                continue
+            core.free(holder, dependency.id)
+        lose_replica(core, dependency, holder)

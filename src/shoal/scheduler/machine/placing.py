@@ -1,0 +1,277 @@
+"""From ready to sent: tasks are placed, workers with room are filled, idle ones steal.
+
+Two places hold ready tasks.  The *queue* has those that may run anywhere; they stay unplaced until
+some worker has room.  A worker's *backlog* has those placed there for the sake of their inputs or
+restrictions; they too are sent only when it has room, so another worker may still take them.
+"""
+
+from heapq import heappop, heappush
+
+from shoal.ids import TaskId
+from shoal.protocol.messages import DefineCode, Input, RecallRuns, RunTask
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.model.entities import (
+    NO_RUN,
+    NO_WORKER,
+    PROCESSING,
+    QUEUED,
+    WAITING,
+    Task,
+    Worker,
+)
+from shoal.scheduler.policies.placement import has_inputs_to_move, may_run_on
+
+HOLDERS_TOLD = 8
+"""Holders of an input that a worker is told, so that it has others to ask."""
+
+SEQUENCE_BITS = 56
+"""A priority is the user's urgency above so many bits of the order of submission."""
+
+URGENCY_STEPS = 1 << 16
+"""Steps of urgency that are told apart within 1."""
+
+
+def to_priority(urgency: float, sequence: int) -> int:
+    """One comparable number, smaller first: the more urgent first, then in order of submission."""
+    return (round(-urgency * URGENCY_STEPS) << SEQUENCE_BITS) + sequence
+
+
+def place_ready(core: Core) -> None:
+    """Queue or place every task that became ready, the most urgent first."""
+    ready = core.ready
+    if not ready:
+        return
+    core.ready = []
+    if len(ready) > 1:
+        ready.sort(key=_priority)
+    for task in ready:
+        if task.state != WAITING or task.nwaiting:
+            continue  # it was noted twice, or an input was lost in the same step
+        if task.options.workers:
+            _place_restricted(core, task)
+        elif not has_inputs_to_move(task):
+            core.move(task, QUEUED)
+            core.state.queue.push(task)
+        else:
+            worker = core.placement.choose(task, core.state.loads.lowest(), core.now)
+            _put_into_backlog(core, task, worker)
+
+
+def fill(core: Core) -> None:
+    """Send what workers have room for: backlogs first where more urgent, then the queue, evenly."""
+    state = core.state
+    refill = core.refill
+    for worker in refill:
+        _fill_from_backlog(core, worker)
+    queue = state.queue
+    while (task := queue.peek()) is not None:
+        open_worker = state.open.lowest()
+        if open_worker is None:
+            break
+        queue.pop()
+        _send(core, task, open_worker)
+    if len(state.backlogged):
+        for worker in refill:
+            _steal(core, worker)
+    refill.clear()
+    _watch_for_stalled_runs(core)
+
+
+def unplace(core: Core, task: Task, *, recall: bool) -> None:
+    """Undo the placement of a processing task, whose state the caller changes next.
+
+    `recall`: tell the worker to give the run back, if it was sent.
+    """
+    worker = task.worker
+    assert worker is not None
+    expected_us = worker.processing.pop(task)
+    if task.run != NO_RUN:
+        worker.nsent -= 1
+        worker.sent_us -= expected_us
+        if recall:
+            core.to_worker(worker, RecallRuns([(task.id, task.run)]))
+    else:
+        worker.backlog_us -= expected_us
+    task.worker = None
+    task.run = NO_RUN
+    core.refill[worker] = None
+    update_load(core, worker)
+
+
+def update_load(core: Core, worker: Worker) -> None:
+    """Put `worker` where its load belongs in the indexes."""
+    state = core.state
+    nthreads = worker.nthreads
+    load = (worker.sent_us + worker.backlog_us) // nthreads
+    nsent = worker.nsent
+    if worker.is_leaving:
+        state.loads.discard(worker)
+    else:
+        state.loads.put(worker, load)
+    if core.queuing.has_room(worker):
+        state.open.put(worker, worker.sent_us // nthreads)
+    else:
+        state.open.discard(worker)
+    if len(worker.processing) > nsent:
+        state.backlogged.put(worker, load)
+    else:
+        state.backlogged.discard(worker)
+    if nsent > nthreads:
+        state.piped[worker] = None
+    elif worker in state.piped:
+        del state.piped[worker]
+
+
+def _priority(task: Task) -> int:
+    return task.priority
+
+
+def _place_restricted(core: Core, task: Task) -> None:
+    """Place a task that only some workers may run."""
+    feasible = [w for w in core.state.workers_named(task.options.workers) if not w.is_leaving]
+    worker = core.placement.best(task, feasible, core.now)
+    if worker is None and task.options.allow_other_workers:
+        worker = core.placement.choose(task, core.state.loads.lowest(), core.now)
+    _put_into_backlog(core, task, worker)
+
+
+def _put_into_backlog(core: Core, task: Task, worker: Worker | None) -> None:
+    """Place `task` on `worker`, from where it may be sent; without one, it has to wait for one."""
+    if worker is None:
+        core.move(task, NO_WORKER)
+        core.state.unrunnable[task] = None
+        return
+    expected_us = core.queuing.expected_us(task)
+    core.move(task, PROCESSING)
+    task.worker = worker
+    worker.processing[task] = expected_us
+    worker.backlog_us += expected_us
+    heappush(worker.backlog, (task.priority, task.id, task))
+    core.refill[worker] = None
+    update_load(core, worker)
+
+
+def _first_of_backlog(worker: Worker) -> Task | None:
+    """The most urgent task that is placed on `worker` and not sent; stale entries are dropped."""
+    backlog = worker.backlog
+    while backlog:
+        task = backlog[0][2]
+        if task.worker is worker and task.run == NO_RUN:
+            return task
+        heappop(backlog)
+    return None
+
+
+def _fill_from_backlog(core: Core, worker: Worker) -> None:
+    """Send from the backlog while there is room, and what is queued where that is more urgent."""
+    queue = core.state.queue
+    while core.queuing.has_room(worker):
+        task = _first_of_backlog(worker)
+        if task is None:
+            return
+        queued = queue.peek()
+        if queued is not None and queued.priority < task.priority:
+            queue.pop()
+            task = queued
+        else:
+            heappop(worker.backlog)
+        _send(core, task, worker)
+
+
+def _send(core: Core, task: Task, worker: Worker) -> None:
+    """Begin a run of `task` on `worker`: from the queue, or from the worker's backlog."""
+    if task.state == QUEUED:
+        core.move(task, PROCESSING)
+        task.worker = worker
+        expected_us = core.queuing.expected_us(task)
+        worker.processing[task] = expected_us
+    else:
+        expected_us = worker.processing[task]
+        worker.backlog_us -= expected_us
+    worker.sent_us += expected_us
+    worker.nsent += 1
+    task.run = worker.newest_run = core.new_run()
+    code = task.code
+    assert code is not None
+    if worker not in code.told:
+        code.told[worker] = None
+        worker.told[code] = None
+        core.to_worker(worker, DefineCode(code.id, code.payload))
+    urgency = task.options.priority
+    core.to_worker(
+        worker,
+        RunTask(
+            task.id,
+            task.run,
+            task.key,
+            code.id,
+            task.argument,
+            urgency,
+            task.priority & ((1 << SEQUENCE_BITS) - 1),
+            [_input(dependency, worker) for dependency in task.dependencies],
+        ),
+    )
+    update_load(core, worker)
+
+
+def _input(dependency: Task, worker: Worker) -> TaskId | Input:
+    """How `worker` gets this input: it has it, it comes along, or these hold it."""
+    holders = dependency.who_has
+    if holders is not None and worker in holders:
+        return dependency.id
+    if dependency.value is not None:
+        return Input(dependency.id, dependency.key, dependency.nbytes, [], dependency.value)
+    assert holders is not None
+    near: list[str] = []
+    far: list[str] = []
+    for holder in holders:
+        (near if holder.host == worker.host else far).append(holder.address)
+        if len(near) + len(far) >= HOLDERS_TOLD:
+            break
+    return Input(dependency.id, dependency.key, dependency.nbytes, near + far)
+
+
+def _steal(core: Core, thief: Worker) -> None:
+    """Give a worker that has room and nothing to do what another has in its backlog."""
+    while core.queuing.has_room(thief) and _first_of_backlog(thief) is None:
+        victim = core.state.backlogged.highest()
+        if victim is None or victim is thief:
+            return
+        task = _first_of_backlog(victim)
+        assert task is not None, "a worker in the index has a backlog"
+        if not may_run_on(task, thief):
+            return
+        if not core.stealing.is_worth_it(
+            task, core.queuing.expected_us(task), victim, thief, core.now
+        ):
+            return
+        expected_us = victim.processing.pop(task)
+        victim.backlog_us -= expected_us
+        heappop(victim.backlog)
+        update_load(core, victim)
+        task.worker = thief
+        thief.processing[task] = expected_us
+        thief.backlog_us += expected_us
+        _send(core, task, thief)
+
+
+def _watch_for_stalled_runs(core: Core) -> None:
+    """While a worker idles and others have more than they can begin, look again in a while.
+
+    In a while that doubles with the silence of those others, so that waiting costs next to nothing.
+    """
+    state = core.state
+    if not state.piped and not len(state.backlogged):
+        return
+    idle = state.open.lowest()
+    if idle is None or idle.nsent:
+        return
+    after = core.settings.recall_after_seconds
+    victim = state.backlogged.highest()
+    task = None if victim is None else _first_of_backlog(victim)
+    if victim is not None and task is not None and may_run_on(task, idle):
+        core.wake_by(core.now + max(after, core.now - victim.heard_at))
+    for worker in state.piped:
+        if worker.newest_run > worker.last_recalled:
+            core.wake_by(core.now + after)
+            break

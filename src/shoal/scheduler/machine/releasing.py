@@ -1,0 +1,73 @@
+"""Letting go: results that nobody needs are freed, tasks that nothing refers to are forgotten."""
+
+from shoal.protocol.messages import ForgetCode
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.placing import unplace
+from shoal.scheduler.machine.waiting import stop_needing_inputs
+from shoal.scheduler.model.entities import (
+    ERRED,
+    FORGOTTEN,
+    MEMORY,
+    NEEDS_INPUTS,
+    NO_WORKER,
+    RELEASED,
+    Code,
+    Task,
+)
+from shoal.scheduler.model.state import unlink_dependencies, unlink_replica
+
+
+def release_all(core: Core) -> None:
+    """Let go of every noted task that is indeed not needed, and of what only it needed."""
+    while core.releasing:
+        task = core.releasing.pop()
+        if task.state == FORGOTTEN or task.is_needed:
+            continue
+        if task.state not in (RELEASED, ERRED):
+            _release(core, task)
+        if task.dependents is None:
+            _forget(core, task)
+
+
+def drop_user(core: Core, code: Code) -> None:
+    """A code has one user less; without any it is gone, here and on the workers."""
+    code.nusers -= 1
+    if code.nusers == 0:
+        for worker in code.told:
+            del worker.told[code]
+            core.to_worker(worker, ForgetCode([code.id]))
+        code.told.clear()
+        del core.state.codes[code.id]
+
+
+def _release(core: Core, task: Task) -> None:
+    """End what is done for `task`, and drop its result."""
+    if task.worker is not None:
+        unplace(core, task, recall=True)
+    if task.state == NO_WORKER:
+        del core.state.unrunnable[task]
+    if task.state in NEEDS_INPUTS:
+        stop_needing_inputs(core, task)
+    elif task.state == MEMORY:
+        for worker in list(task.who_has or ()):
+            unlink_replica(task, worker)
+            core.free(worker, task.id)
+        task.value = None
+    core.move(task, RELEASED)
+
+
+def _forget(core: Core, task: Task) -> None:
+    """Take `task` out of every index; those it depended on may follow."""
+    core.move(task, FORGOTTEN)
+    for dependency in task.dependencies:
+        if not dependency.is_needed:
+            core.releasing.append(dependency)
+    unlink_dependencies(task)
+    state = core.state
+    del state.tasks[task.key]
+    del state.task_by_id[task.id]
+    state.ntasks[FORGOTTEN] -= 1
+    if task.code is not None:
+        drop_user(core, task.code)
+        task.code = None
+    task.failure = None

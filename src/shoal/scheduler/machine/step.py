@@ -1,0 +1,174 @@
+"""The scheduler's machine: events in, messages out; no I/O, no clock, no chance.
+
+Each event is one step: its handlers note what became due, `_settle` carries that out, and what is
+to be said waits in outboxes for `take_outgoing`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from shoal.ids import Epoch
+from shoal.protocol import calls, messages
+from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
+from shoal.scheduler.machine import on_call, on_client, on_worker
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.on_membership import (
+    add_client,
+    add_worker,
+    remove_client,
+    remove_worker,
+)
+from shoal.scheduler.machine.on_timer import on_timer
+from shoal.scheduler.machine.placing import fill, place_ready
+from shoal.scheduler.machine.releasing import release_all
+from shoal.scheduler.machine.story import Story
+from shoal.scheduler.machine.waiting import start_all
+from shoal.scheduler.model.entities import Client, Worker
+from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.model.state import SchedulerState
+
+Handler = Callable[[Core, Any, Any], None]
+
+FROM_WORKER: Final[dict[type[Message], Handler]] = {
+    messages.TaskFinished: on_worker.on_task_finished,
+    messages.TaskFailed: on_worker.on_task_failed,
+    messages.RunReturned: on_worker.on_run_returned,
+    messages.InputsUnavailable: on_worker.on_inputs_unavailable,
+    messages.ReplicasAdded: on_worker.on_replicas_added,
+    messages.ReplicasGone: on_worker.on_replicas_gone,
+    messages.WorkerHeartbeat: on_worker.on_worker_heartbeat,
+    messages.WorkerLeaving: on_worker.on_worker_leaving,
+}
+
+FROM_CLIENT: Final[dict[type[Message], Handler]] = {
+    messages.DefineClientCode: on_client.on_define_client_code,
+    messages.ForgetClientCode: on_client.on_forget_client_code,
+    messages.SubmitTasks: on_client.on_submit_tasks,
+    messages.WantKey: on_client.on_want_key,
+    messages.ReleaseTasks: on_client.on_release_tasks,
+    messages.CancelTasks: on_client.on_cancel_tasks,
+    messages.ClientHeartbeat: on_client.on_client_heartbeat,
+    calls.WhoHas: on_call.on_who_has,
+    calls.HasWhat: on_call.on_has_what,
+    calls.NThreads: on_call.on_n_threads,
+    calls.Story: on_call.on_story,
+    calls.AwaitWorkers: on_call.on_await_workers,
+    calls.PlaceScatter: on_call.on_place_scatter,
+}
+
+
+class SchedulerMachine:
+    """Decides what every task does next.  A step that raises is a bug, and ends the service."""
+
+    def __init__(self, settings: SchedulerSettings, epoch: Epoch) -> None:
+        self._core = Core(settings, epoch)
+
+    @property
+    def state(self) -> SchedulerState:
+        """All that is known; to be read only."""
+        return self._core.state
+
+    @property
+    def story(self) -> Story:
+        """The latest transitions."""
+        return self._core.story
+
+    @property
+    def wake_at(self) -> float | None:
+        """When `wake` is due (s, monotonic); None if nothing waits for time."""
+        return self._core.wake_at
+
+    def worker_joined(self, message: RegisterWorker, now: float) -> Worker:
+        """A worker has connected and proved who it is.
+
+        Raises:
+            NameTaken: another connected worker has its name; nothing has changed.
+        """
+        core = self._begin("worker-joined", now)
+        worker = add_worker(core, message)
+        self._settle()
+        return worker
+
+    def worker_lost(
+        self, worker: Worker, now: float, reason: str = "", expected: bool = False
+    ) -> None:
+        """The connection to a worker has ended; nothing happens if it was removed before."""
+        core = self._begin("worker-lost", now)
+        if core.state.worker_by_id.get(worker.id) is worker:
+            remove_worker(core, worker, reason, expected=expected)
+        self._settle()
+
+    def client_joined(self, message: RegisterClient, now: float) -> Client:
+        """A client has connected and proved who it is."""
+        core = self._begin("client-joined", now)
+        client = add_client(core, message)
+        self._settle()
+        return client
+
+    def client_lost(self, client: Client, now: float) -> None:
+        """The connection to a client has ended."""
+        core = self._begin("client-lost", now)
+        if core.state.clients.get(client.id) is client:
+            remove_client(core, client)
+        self._settle()
+
+    def receive_from_worker(self, worker: Worker, messages: Sequence[Message], now: float) -> None:
+        """Messages of one frame; ignored if the worker was removed before they came."""
+        core = self._begin("", now)
+        if core.state.worker_by_id.get(worker.id) is not worker:
+            return
+        worker.heard_at = now
+        for message in messages:
+            kind = type(message)
+            core.cause = kind.__name__
+            FROM_WORKER[kind](core, worker, message)
+        self._settle()
+
+    def receive_from_client(self, client: Client, messages: Sequence[Message], now: float) -> None:
+        """Messages of one frame; ignored if the client was removed before they came."""
+        core = self._begin("", now)
+        if core.state.clients.get(client.id) is not client:
+            return
+        client.heard_at = now
+        for message in messages:
+            kind = type(message)
+            core.cause = kind.__name__
+            FROM_CLIENT[kind](core, client, message)
+        self._settle()
+
+    def wake(self, now: float) -> list[Worker]:
+        """Time has come to `wake_at`; returns workers given up, whose connections must close.
+
+        Their last messages are in their outboxes.
+        """
+        core = self._begin("timer", now)
+        core.wake_at = None
+        silent = on_timer(core)
+        self._settle()
+        return silent
+
+    def take_outgoing(self) -> list[tuple[Worker | Client, list[Message]]]:
+        """What to say, by peer, in the order in which it is to be said."""
+        outgoing: list[tuple[Worker | Client, list[Message]]] = []
+        for peer in self._core.speaking:
+            outgoing.append((peer, peer.outbox))
+            peer.outbox = []
+        self._core.speaking.clear()
+        return outgoing
+
+    def _begin(self, cause: str, now: float) -> Core:
+        core = self._core
+        core.now = now
+        core.step += 1
+        core.cause = cause
+        return core
+
+    def _settle(self) -> None:
+        """Carry out all that became due, until nothing is."""
+        core = self._core
+        while core.starting or core.releasing:
+            start_all(core)
+            release_all(core)
+        core.say_what_to_free()
+        place_ready(core)
+        fill(core)

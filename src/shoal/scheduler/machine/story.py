@@ -1,0 +1,30 @@
+"""The record of transitions: what is asked when a task surprises somebody, and what hooks read."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from shoal.ids import Key
+from shoal.protocol.calls import Transition
+
+Record = tuple[float, Key, str, str, str, int]
+"""When (s, monotonic), key, state before, state after, cause, number of the step."""
+
+
+class Story:
+    """The latest transitions, oldest first; bounded, about 150 bytes each."""
+
+    __slots__ = ("records",)
+
+    def __init__(self, records_max: int) -> None:
+        self.records: deque[Record] = deque(maxlen=records_max)
+
+    def about(self, keys: Iterable[Key]) -> list[Transition]:
+        """The recorded transitions of these keys.  Cost: O(records)."""
+        wanted = frozenset(keys)
+        return [Transition(*record) for record in self.records if record[1] in wanted]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)

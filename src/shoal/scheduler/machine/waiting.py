@@ -1,0 +1,97 @@
+"""From released to ready, and to failed: what a task needs before it can run."""
+
+from shoal.protocol.messages import Failure, TaskErred
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.placing import unplace
+from shoal.scheduler.model.entities import (
+    ERRED,
+    MEMORY,
+    NEEDS_INPUTS,
+    NO_WORKER,
+    PROCESSING,
+    RELEASED,
+    WAITING,
+    Task,
+)
+
+
+def start_all(core: Core) -> None:
+    """Begin every noted task that is still needed, and what it needs, however deep."""
+    while core.starting:
+        task = core.starting.pop()
+        if task.state == RELEASED and task.is_needed:
+            begin(core, task)
+
+
+def begin(core: Core, task: Task) -> None:
+    """Wait for `task`'s inputs, which are started in turn; ready if there is none to wait for."""
+    for dependency in task.dependencies:
+        if dependency.state == ERRED:
+            assert dependency.failure is not None
+            fail(core, task, dependency.failure)
+            return
+    core.move(task, WAITING)
+    for dependency in task.dependencies:
+        dependency.nwaiters += 1
+    if task.code is not None:
+        count_missing_inputs(core, task)
+
+
+def count_missing_inputs(core: Core, task: Task) -> None:
+    """Set how many inputs a waiting task waits for; note it as ready if there are none."""
+    nwaiting = 0
+    for dependency in task.dependencies:
+        if dependency.state != MEMORY:
+            nwaiting += 1
+            if dependency.state == RELEASED:
+                core.starting.append(dependency)
+    task.nwaiting = nwaiting
+    if nwaiting == 0:
+        core.ready.append(task)
+
+
+def wait_again(core: Core, task: Task) -> None:
+    """Go back to waiting from a later state; nothing is placed any more."""
+    if task.state == PROCESSING:
+        assert task.worker is None
+    if task.state == NO_WORKER:
+        del core.state.unrunnable[task]
+    for dependency in task.dependencies:
+        if dependency.state == ERRED:
+            assert dependency.failure is not None
+            if task.state != PROCESSING:
+                core.move(task, WAITING)
+            fail(core, task, dependency.failure)
+            return
+    core.move(task, WAITING)
+    count_missing_inputs(core, task)
+
+
+def stop_needing_inputs(core: Core, task: Task) -> None:
+    """`task` leaves the states that need inputs: those that only it was after may be released."""
+    for dependency in task.dependencies:
+        dependency.nwaiters -= 1
+        if dependency.nwaiters == 0 and not dependency.is_needed:
+            core.releasing.append(dependency)
+
+
+def fail(core: Core, task: Task, failure: Failure) -> None:
+    """`task` and everything that waits for it fail with `failure`.  Cost: O(those)."""
+    failing = [task]
+    while failing:
+        task = failing.pop()
+        if task.state == ERRED:
+            continue
+        if task.worker is not None:
+            unplace(core, task, recall=True)
+        if task.state in NEEDS_INPUTS:
+            stop_needing_inputs(core, task)
+        core.move(task, ERRED)
+        task.failure = failure
+        task.prefix.nfailed += 1
+        for client, number in task.wants:
+            core.to_client(client, TaskErred(number, failure))
+        if task.dependents is not None:
+            failing.extend(d for d in task.dependents if d.state == WAITING)
+        if not task.is_needed:
+            core.releasing.append(task)

@@ -1,0 +1,1 @@
+"""Nouns: tasks, workers, clients, and the indexes over them."""

@@ -1,0 +1,224 @@
+"""What a scheduler knows about: tasks, workers, clients, codes, prefixes.
+
+Slots and plain fields; `indexes.py` keeps the two ends of every relation equal.  Sizes matter here:
+a held task costs about 0.6 KB in all, so a relation that is mostly empty is None until it is used.
+"""
+
+from typing import Final
+
+from shoal.ids import ClientId, ClientTaskId, CodeId, Key, RunId, TaskId, WorkerId
+from shoal.protocol.messages import Failure, Message, TaskOptions
+
+# The states of a task.  Plain strings, because people read them.
+RELEASED: Final = "released"  # known, not in memory, and nothing is done about it
+WAITING: Final = "waiting"  # for inputs, or for the data of a scatter
+QUEUED: Final = "queued"  # ready, kept here until some worker has room
+NO_WORKER: Final = "no-worker"  # ready, but no connected worker may run it
+PROCESSING: Final = "processing"  # placed on a worker: kept in its backlog, or sent
+MEMORY: Final = "memory"  # held by a worker, or small and held here
+ERRED: Final = "erred"  # it failed, or something it needs did
+FORGOTTEN: Final = "forgotten"  # in no index; nobody wants it and nothing depends on it
+
+NEEDS_INPUTS: Final = frozenset({WAITING, QUEUED, NO_WORKER, PROCESSING})
+"""States in which a task counts as a waiter of each of its dependencies."""
+
+NO_RUN: Final = RunId(0)
+NO_OPTIONS: Final = TaskOptions()
+
+
+class Prefix:
+    """All tasks of one function, as their keys say: how long they take."""
+
+    __slots__ = ("duration_us", "name", "nfailed", "nfinished")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.duration_us = -1  # moving average; -1 = none has finished yet
+        self.nfinished = 0
+        self.nfailed = 0
+
+    def __repr__(self) -> str:
+        return f"<Prefix {self.name!r}: {self.nfinished} finished, {self.duration_us} us>"
+
+
+class Code:
+    """A pickled function or bundle, and which workers were told it."""
+
+    __slots__ = ("id", "nusers", "payload", "told")
+
+    def __init__(self, id: CodeId, payload: bytes) -> None:
+        self.id = id
+        self.payload = payload
+        self.nusers = 0  # tasks with it as run spec, and clients that hold it
+        self.told: dict[Worker, None] = {}
+
+    def __repr__(self) -> str:
+        return f"<Code {self.id}: {len(self.payload)} B, {self.nusers} users>"
+
+
+class Task:
+    """A node of the graph and its state."""
+
+    __slots__ = (
+        "argument",
+        "blame",
+        "code",
+        "dependencies",
+        "dependents",
+        "failure",
+        "id",
+        "key",
+        "kind",
+        "nbytes",
+        "nfetch_failures",
+        "nholds",
+        "nwaiters",
+        "nwaiting",
+        "options",
+        "prefix",
+        "priority",
+        "retries",
+        "run",
+        "state",
+        "value",
+        "wants",
+        "who_has",
+        "worker",
+    )
+
+    def __init__(
+        self,
+        key: Key,
+        id: TaskId,
+        code: Code | None,
+        argument: bytes | int,
+        prefix: Prefix,
+        priority: int,
+        options: TaskOptions,
+    ) -> None:
+        self.key = key
+        self.id = id
+        self.code = code  # None: a scattered value, which can't be computed
+        self.argument = argument
+        self.prefix = prefix
+        self.priority = priority  # smaller first
+        self.options = options
+        self.state: str = RELEASED
+        self.dependencies: tuple[Task, ...] = ()  # in the order of the arguments
+        self.dependents: dict[Task, None] | None = None
+        self.nwaiting = 0  # dependencies that are not in memory, if it is waiting
+        self.nwaiters = 0  # dependents whose state is in NEEDS_INPUTS
+        self.nholds = 0  # clients whose graphs still arrive and will refer to it
+        self.wants: tuple[tuple[Client, ClientTaskId], ...] = ()
+        self.worker: Worker | None = None  # where it is placed, if processing
+        self.run: RunId = NO_RUN  # of the assignment, once sent
+        self.who_has: dict[Worker, None] | None = None
+        self.value: bytes | None = None  # the result itself, pickled, if small
+        self.nbytes = -1
+        self.kind = ""
+        self.retries = options.retries
+        self.blame = 0  # workers that died as it ran there
+        self.nfetch_failures = 0
+        self.failure: Failure | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a client or another task is after its result."""
+        return bool(self.wants) or self.nwaiters > 0 or self.nholds > 0
+
+    def __repr__(self) -> str:
+        return f"<Task {self.key!r} {self.state}>"
+
+
+class Worker:
+    """A connected worker, what was given to it and what it holds."""
+
+    __slots__ = (
+        "address",
+        "backlog",
+        "backlog_us",
+        "cannot_reach",
+        "has_what",
+        "heard_at",
+        "host",
+        "id",
+        "is_leaving",
+        "last_recalled",
+        "leftovers",
+        "memory_bytes",
+        "memory_limit",
+        "name",
+        "nbytes",
+        "newest_run",
+        "nsent",
+        "nthreads",
+        "outbox",
+        "pid",
+        "processing",
+        "resources",
+        "sent_us",
+        "slots_max",
+        "told",
+    )
+
+    def __init__(
+        self, id: WorkerId, address: str, name: str, nthreads: int, slots_max: int, now: float
+    ) -> None:
+        self.id = id
+        self.address = address
+        self.name = name
+        self.nthreads = nthreads
+        self.slots_max = slots_max  # runs that may be out whatever they take
+        self.host = ""
+        self.pid = 0
+        self.memory_limit = 0  # bytes; 0 = unlimited
+        self.memory_bytes = 0  # of its process, as last heard
+        self.resources: dict[str, float] = {}
+        self.is_leaving = False
+        self.heard_at = now
+        self.processing: dict[Task, int] = {}  # placed here -> expected duration in us
+        self.nsent = 0
+        self.sent_us = 0  # expected work that was sent and is not answered
+        self.backlog: list[tuple[int, TaskId, Task]] = []  # heap of what is placed but not sent;
+        self.backlog_us = 0  # entries that no longer hold are skipped
+        self.has_what: dict[Task, None] = {}
+        self.nbytes = 0
+        self.told: dict[Code, None] = {}
+        self.newest_run: RunId = NO_RUN  # that was sent to it
+        self.last_recalled: RunId = NO_RUN  # runs up to this one were considered for recall
+        self.leftovers: dict[TaskId, None] = {}  # results of stale runs that it may still hold
+        self.cannot_reach: dict[WorkerId, float] = {}  # peers, and until when we believe it
+        self.outbox: list[Message] = []
+
+    @property
+    def occupancy_us(self) -> int:
+        """Expected work given to it and unanswered, in microseconds of one thread."""
+        return self.sent_us + self.backlog_us
+
+    def __repr__(self) -> str:
+        return f"<Worker {self.address} ({self.nthreads} threads, {len(self.processing)} tasks)>"
+
+
+class Client:
+    """A connected client, what it wants and what it calls things."""
+
+    __slots__ = ("codes", "heard_at", "held", "id", "name", "outbox", "sequences", "tasks")
+
+    def __init__(self, id: ClientId, name: str, now: float) -> None:
+        self.id = id
+        self.name = name
+        self.heard_at = now
+        self.tasks: dict[ClientTaskId, Task] = {}  # what it wants
+        self.held: dict[ClientTaskId, Task] = {}  # what later slices of its graphs refer to
+        self.sequences: dict[ClientTaskId, int] = {}  # graph still arriving -> of its first task
+        self.codes: dict[CodeId, Code] = {}
+        self.outbox: list[Message] = []
+
+    def __repr__(self) -> str:
+        return f"<Client {self.name} ({len(self.tasks)} tasks)>"
+
+
+def host_of(address: str) -> str:
+    """The host of `tcp://host:port`, without brackets; the whole address if it has none."""
+    rest = address.partition("://")[2] or address
+    return rest.rpartition(":")[0].strip("[]") or rest

@@ -1,0 +1,61 @@
+"""Which worker is least, which is most loaded?  Both in O(1), however many there are."""
+
+from shoal.scheduler.model.entities import Worker
+
+
+class LoadIndex:
+    """Workers in buckets by the logarithm of their load, so that few changes of load move one.
+
+    Loads within a bucket differ by less than a factor of two; among those, the worker that came
+    into the bucket first is first.  Every operation is O(1).
+    """
+
+    __slots__ = ("bucket_of", "buckets", "occupied")
+
+    def __init__(self) -> None:
+        self.buckets: list[dict[Worker, None]] = [{} for _ in range(64)]
+        self.bucket_of: dict[Worker, int] = {}
+        self.occupied = 0  # bit i: bucket i has workers
+
+    def __contains__(self, worker: Worker) -> bool:
+        return worker in self.bucket_of
+
+    def __len__(self) -> int:
+        return len(self.bucket_of)
+
+    def put(self, worker: Worker, load: int) -> None:
+        """Add `worker`, or move it to where its load of 0 to 2**63 belongs."""
+        bucket = load.bit_length()
+        old = self.bucket_of.get(worker)
+        if old == bucket:
+            return
+        if old is not None:
+            workers = self.buckets[old]
+            del workers[worker]
+            if not workers:
+                self.occupied &= ~(1 << old)
+        self.buckets[bucket][worker] = None
+        self.bucket_of[worker] = bucket
+        self.occupied |= 1 << bucket
+
+    def discard(self, worker: Worker) -> None:
+        """Remove `worker` if it is here."""
+        bucket = self.bucket_of.pop(worker, None)
+        if bucket is not None:
+            workers = self.buckets[bucket]
+            del workers[worker]
+            if not workers:
+                self.occupied &= ~(1 << bucket)
+
+    def lowest(self) -> Worker | None:
+        """A worker with the least load, give or take a factor of two; None if there is none."""
+        if not self.occupied:
+            return None
+        bucket = (self.occupied & -self.occupied).bit_length() - 1
+        return next(iter(self.buckets[bucket]))
+
+    def highest(self) -> Worker | None:
+        """A worker with the most load, give or take a factor of two; None if there is none."""
+        if not self.occupied:
+            return None
+        return next(iter(self.buckets[self.occupied.bit_length() - 1]))

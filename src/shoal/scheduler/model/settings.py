@@ -1,0 +1,50 @@
+"""What may be set about scheduling, with units; made from `shoal.config` by the shell."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """Numbers that policies and machine read; all have the defaults users know."""
+
+    allowed_failures: int = 3
+    """Workers that may die while running a task before the task is held to be the cause."""
+
+    worker_saturation: float = 1.1
+    """Runs out at once per thread, whatever they take: ceil(saturation x nthreads) slots."""
+
+    pipe_seconds: float = 0.001
+    """Expected work per thread that may be out beyond the slots, so threads never wait for us."""
+
+    pipe_runs_max: int = 256
+    """Runs out at once on one worker, however short they are expected to be."""
+
+    unknown_duration_seconds: float = 0.5
+    """Expected duration of a task whose prefix has never finished."""
+
+    inline_bytes_max: int = 1024
+    """Results up to this size travel with the messages about them."""
+
+    bandwidth_bytes_per_second: float = 100e6
+    """Between two workers, until it is measured."""
+
+    fetch_latency_seconds: float = 0.001
+    """Cost of fetching one input, whatever its size."""
+
+    worker_ttl_seconds: float = 300.0
+    """Silence after which a worker is taken for lost."""
+
+    heartbeat_seconds: float = 5.0
+    """How often workers give a sign of life."""
+
+    recall_after_seconds: float = 0.005
+    """Silence of a worker after which runs it has not begun are taken back for idle ones."""
+
+    fetch_attempts_max: int = 10
+    """Times a task's inputs may be out of reach before the task fails."""
+
+    unreachable_seconds: float = 30.0
+    """How long we remember that one worker could not reach another."""
+
+    story_records_max: int = 50_000
+    """Transitions that the story keeps (about 150 bytes each)."""

@@ -1,0 +1,144 @@
+"""All that the scheduler knows, and the small operations that keep its indexes true."""
+
+from collections import Counter
+
+from shoal.ids import ClientId, ClientTaskId, CodeId, Epoch, Key, TaskId, WorkerId
+from shoal.scheduler.model.entities import Client, Code, Prefix, Task, Worker
+from shoal.scheduler.model.loads import LoadIndex
+from shoal.scheduler.model.queue import TaskQueue
+from shoal.scheduler.model.settings import SchedulerSettings
+
+
+class SchedulerState:
+    """Entities and the indexes over them; changed by the machine only."""
+
+    def __init__(self, settings: SchedulerSettings, epoch: Epoch) -> None:
+        self.settings = settings
+        self.epoch = epoch
+        self.tasks: dict[Key, Task] = {}
+        self.task_by_id: dict[TaskId, Task] = {}
+        self.workers: dict[str, Worker] = {}  # by address
+        self.worker_by_id: dict[WorkerId, Worker] = {}
+        self.workers_by_alias: dict[str, dict[Worker, None]] = {}  # by address, name and host
+        self.clients: dict[ClientId, Client] = {}
+        self.prefixes: dict[str, Prefix] = {}
+        self.codes: dict[CodeId, Code] = {}
+        self.queue = TaskQueue()
+        self.unrunnable: dict[Task, None] = {}  # whose state is no-worker
+        self.ntasks: Counter[str] = Counter()  # by state
+        self.loads = LoadIndex()  # every worker, by expected work per thread
+        self.open = LoadIndex()  # workers with room, by work that was sent to them
+        self.backlogged = LoadIndex()  # workers with a backlog, by expected work per thread
+        self.piped: dict[Worker, None] = {}  # workers with more runs out than threads
+        self.next_task_id = 1
+        self.next_run = 1
+        self.next_worker_id = 1
+        self.next_client_id = 1
+        self.next_code_id = 1
+        self.next_sequence = 1  # place of the next task in the order of submission
+        self.scatter_cursor = 0  # how many threads' worth of values were scattered
+
+    def prefix(self, name: str) -> Prefix:
+        """The prefix called `name`, made if it is new."""
+        prefix = self.prefixes.get(name)
+        if prefix is None:
+            prefix = self.prefixes[name] = Prefix(name)
+        return prefix
+
+    def new_code(self, payload: bytes) -> Code:
+        """A code that nobody uses yet."""
+        code = Code(CodeId(self.next_code_id), payload)
+        self.next_code_id += 1
+        self.codes[code.id] = code
+        return code
+
+    def add_worker(self, worker: Worker) -> None:
+        """Enter a worker into every index."""
+        self.workers[worker.address] = worker
+        self.worker_by_id[worker.id] = worker
+        for alias in (worker.address, worker.name, worker.host):
+            self.workers_by_alias.setdefault(alias, {})[worker] = None
+
+    def remove_worker(self, worker: Worker) -> None:
+        """Take a worker out of every index; what it held and ran must be settled already."""
+        del self.workers[worker.address]
+        del self.worker_by_id[worker.id]
+        for alias in dict.fromkeys((worker.address, worker.name, worker.host)):
+            named = self.workers_by_alias[alias]
+            del named[worker]
+            if not named:
+                del self.workers_by_alias[alias]
+        for index in (self.loads, self.open, self.backlogged):
+            index.discard(worker)
+        self.piped.pop(worker, None)
+
+    def workers_named(self, names: list[str]) -> dict[Worker, None]:
+        """Workers that any of `names` means: addresses, names or hosts."""
+        found: dict[Worker, None] = {}
+        for name in names:
+            found.update(self.workers_by_alias.get(name, {}))
+        return found
+
+
+def link_dependencies(task: Task, dependencies: tuple[Task, ...]) -> None:
+    """Make `task` depend on `dependencies`, at both ends."""
+    task.dependencies = dependencies
+    for dependency in dependencies:
+        if dependency.dependents is None:
+            dependency.dependents = {task: None}
+        else:
+            dependency.dependents[task] = None
+
+
+def unlink_dependencies(task: Task) -> None:
+    """Undo `link_dependencies`; the ends hold no reference to each other any more."""
+    for dependency in task.dependencies:
+        if dependency.dependents is not None and task in dependency.dependents:
+            del dependency.dependents[task]
+            if not dependency.dependents:
+                dependency.dependents = None
+    task.dependencies = ()
+
+
+def link_replica(task: Task, worker: Worker) -> None:
+    """`worker` holds a copy of the task's result, whose size is known."""
+    if task.who_has is None:
+        task.who_has = {}
+    if worker not in task.who_has:
+        task.who_has[worker] = None
+        worker.has_what[task] = None
+        worker.nbytes += task.nbytes
+
+
+def unlink_replica(task: Task, worker: Worker) -> None:
+    """`worker` no longer holds a copy of the task's result."""
+    if task.who_has is not None and worker in task.who_has:
+        del task.who_has[worker]
+        del worker.has_what[task]
+        worker.nbytes -= task.nbytes
+        if not task.who_has:
+            task.who_has = None
+
+
+def link_hold(task: Task, client: Client, number: ClientTaskId) -> None:
+    """Later slices of a graph of `client` will refer to the task by `number`."""
+    task.nholds += 1
+    client.held[number] = task
+
+
+def unlink_hold(task: Task, client: Client, number: ClientTaskId) -> None:
+    """No slice refers to what `client` called `number` any more."""
+    task.nholds -= 1
+    del client.held[number]
+
+
+def link_want(task: Task, client: Client, number: ClientTaskId) -> None:
+    """`client` wants the task's result, and calls it `number`."""
+    task.wants = (*task.wants, (client, number))
+    client.tasks[number] = task
+
+
+def unlink_want(task: Task, client: Client, number: ClientTaskId) -> None:
+    """`client` no longer wants what it called `number`.  Cost: O(wants of the task)."""
+    del client.tasks[number]
+    task.wants = tuple(want for want in task.wants if want != (client, number))

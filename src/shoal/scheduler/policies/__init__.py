@@ -1,0 +1,1 @@
+"""Choices: one question a file; they read entities and return values."""

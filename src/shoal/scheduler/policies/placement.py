@@ -1,0 +1,103 @@
+"""Which worker shall run this ready task?  And which shall hold this scattered value?"""
+
+from collections.abc import Iterable
+
+from shoal.scheduler.model.entities import Task, Worker
+from shoal.scheduler.model.settings import SchedulerSettings
+
+INPUTS_LOOKED_AT = 32
+"""Inputs weighed per task: more cost time and hardly change the choice."""
+
+HOLDERS_LOOKED_AT = 8
+"""Holders of one input that are candidates: of something held everywhere, any will do."""
+
+OUT_OF_REACH_US = 10**12
+"""Delay of a fetch from a peer that could not be reached lately: any other way is better."""
+
+
+class EarliestStart:
+    """Place a task where it is expected to start first.
+
+    It starts once the worker's queue has drained and its missing inputs have arrived.  The two
+    overlap in practice; adding them is pessimistic, but equally so for every candidate.
+    """
+
+    __slots__ = ("bytes_per_us", "latency_us")
+
+    def __init__(self, settings: SchedulerSettings) -> None:
+        self.bytes_per_us = settings.bandwidth_bytes_per_second / 1e6
+        self.latency_us = settings.fetch_latency_seconds * 1e6
+
+    def choose(self, task: Task, least_loaded: Worker | None, now: float) -> Worker | None:
+        """The best among the holders of its inputs and the least loaded worker; None if no worker.
+
+        Ties go to the candidate that was met first.  Cost: O(inputs x holders), both bounded.
+        """
+        candidates: dict[Worker, None] = {}
+        for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
+            if dependency.who_has is not None:
+                for worker in _first(dependency.who_has, HOLDERS_LOOKED_AT):
+                    if not worker.is_leaving:
+                        candidates[worker] = None
+        if least_loaded is not None:
+            candidates[least_loaded] = None
+        return self.best(task, candidates, now)
+
+    def best(self, task: Task, candidates: Iterable[Worker], now: float) -> Worker | None:
+        """The candidate where `task` would start first; None if there are none."""
+        best: Worker | None = None
+        least = 0.0
+        for worker in candidates:
+            delay = worker.occupancy_us / worker.nthreads + self.fetch_us(task, worker, now)
+            if best is None or delay < least:
+                best, least = worker, delay
+        return best
+
+    def fetch_us(self, task: Task, worker: Worker, now: float) -> float:
+        """Microseconds until the inputs that `worker` lacks have arrived there."""
+        total = 0.0
+        for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
+            holders = dependency.who_has
+            if dependency.value is None and holders is not None and worker not in holders:
+                total += self.latency_us + dependency.nbytes / self.bytes_per_us
+                if worker.cannot_reach and all(
+                    worker.cannot_reach.get(holder.id, now) > now
+                    for holder in _first(holders, HOLDERS_LOOKED_AT)
+                ):
+                    total += OUT_OF_REACH_US
+        return total
+
+
+def has_inputs_to_move(task: Task) -> bool:
+    """Whether it matters for `task`'s inputs where it runs: is any too large to travel along?"""
+    return any(dependency.value is None for dependency in task.dependencies)
+
+
+def may_run_on(task: Task, worker: Worker) -> bool:
+    """Whether the task's restrictions admit `worker`."""
+    names = task.options.workers
+    return (
+        not names
+        or task.options.allow_other_workers
+        or any(name in names for name in (worker.address, worker.name, worker.host))
+    )
+
+
+def choose_scatter(workers: list[Worker], cursor: int) -> Worker:
+    """The worker for the next scattered value: in turns, each as often as it has threads.
+
+    `cursor`: how many values were placed before.  Cost: O(workers).
+    """
+    turn = cursor % sum(worker.nthreads for worker in workers)
+    for worker in workers:
+        turn -= worker.nthreads
+        if turn < 0:
+            return worker
+    raise AssertionError("a turn is less than the number of threads")
+
+
+def _first(workers: dict[Worker, None], n: int) -> Iterable[Worker]:
+    """The first `n` of `workers`, without a copy when there are no more."""
+    if len(workers) <= n:
+        return workers
+    return [worker for worker, _ in zip(workers, range(n), strict=False)]

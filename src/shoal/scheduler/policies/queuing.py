@@ -1,0 +1,42 @@
+"""How much may be out on one worker at once?  What is beyond that stays with the scheduler."""
+
+from math import ceil, inf
+
+from shoal.scheduler.model.entities import Task, Worker
+from shoal.scheduler.model.settings import SchedulerSettings
+
+
+class LateBinding:
+    """A few runs per thread whatever they take, and beyond that only what is very short.
+
+    The slots keep every thread busy while an answer travels.  The pipe lets no-op tasks travel in
+    batches: about a millisecond of expected work, which is all that a newly arrived urgent task may
+    have to wait for.  A prefix that never finished counts as long, so its pipe is empty.
+    """
+
+    __slots__ = ("pipe_runs_max", "pipe_us", "saturation", "unknown_us")
+
+    def __init__(self, settings: SchedulerSettings) -> None:
+        self.saturation = settings.worker_saturation
+        self.pipe_us = round(settings.pipe_seconds * 1e6)
+        self.pipe_runs_max = settings.pipe_runs_max
+        self.unknown_us = round(settings.unknown_duration_seconds * 1e6)
+
+    def slots(self, nthreads: int) -> int:
+        """Runs that may be out on a worker whatever they take; at least one."""
+        if self.saturation == inf:
+            return 2**31
+        return max(1, ceil(self.saturation * nthreads))
+
+    def has_room(self, worker: Worker) -> bool:
+        """Whether one more run may be sent to `worker`."""
+        if worker.is_leaving:
+            return False
+        if worker.nsent < worker.slots_max:
+            return True
+        return worker.sent_us < self.pipe_us * worker.nthreads and worker.nsent < self.pipe_runs_max
+
+    def expected_us(self, task: Task) -> int:
+        """How long `task` is expected to run, in microseconds; at least one."""
+        duration_us = task.prefix.duration_us
+        return self.unknown_us if duration_us < 0 else max(1, duration_us)

@@ -1,0 +1,1 @@
+"""Deeds: sockets, timers, and calls that need them."""

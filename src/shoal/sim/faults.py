@@ -1,0 +1,127 @@
+"""What may go wrong, drawn far denser than life would."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from shoal.sim.plan import (
+    BreakConnection,
+    ClientDies,
+    Crash,
+    CutPeers,
+    Fault,
+    Freeze,
+    RestartScheduler,
+    Retire,
+    SlowLink,
+    SlowWorker,
+    Stall,
+)
+
+SCHEDULER: Final = "scheduler"
+"""The scheduler's name in the network."""
+
+
+def worker_name(index: int) -> str:
+    """A worker's place, which is its name and its address."""
+    return f"tcp://w{index}:1"
+
+
+def client_name(index: int) -> str:
+    """A client's name in the network."""
+    return f"client-{index}"
+
+
+class Drawer:
+    """Draws single faults; each kind from dice of its own."""
+
+    def __init__(
+        self, dice: Callable[[str], Random], nworkers: int, nclients: int, span_seconds: float
+    ) -> None:
+        self._dice = dice
+        self._nworkers = nworkers
+        self._nclients = nclients
+        self._span = span_seconds
+
+    def draw(self, kind: str) -> list[Fault]:
+        """One fault of `kind`: several parts of one if it is a swizzle, none if it can't be."""
+        dice = self._dice(f"fault {kind}")
+        at = dice.random() * self._span
+        pause = dice.random() ** 2 * self._span
+        worker = dice.randrange(self._nworkers) if self._nworkers else -1
+        if kind == "restart_scheduler":
+            return [RestartScheduler(at)]
+        if kind == "client":
+            if self._nclients < 2:
+                return []
+            # Client 0 always lives, so that something is left to ask for.
+            return [ClientDies(at, dice.randrange(1, self._nclients), dice.random() < 0.5)]
+        if worker < 0:
+            return []
+        return self._of_worker(kind, dice, at, pause, worker)
+
+    def _of_worker(
+        self, kind: str, dice: Random, at: float, pause: float, worker: int
+    ) -> list[Fault]:
+        match kind:
+            case "crash":
+                return [Crash(at, worker, dice.choice((None, 0.0, pause)))]
+            case "retire":
+                return [Retire(at, worker, dice.choice((None, pause)))]
+            case "break":
+                return [BreakConnection(at, worker, dice.choice((0.0, 0.01, pause)))]
+            case "freeze":
+                return [Freeze(at, worker, pause)]
+            case "slow_worker":
+                return [SlowWorker(at, worker, dice.choice((3.0, 30.0)), pause)]
+            case "slow_link":
+                other = self._other(dice, worker)
+                factor = dice.choice((5.0, 50.0))
+                return [SlowLink(at, worker_name(worker), other, factor, pause)]
+            case "stall":
+                return [Stall(at, worker_name(worker), self._other(dice, worker), pause)]
+            case "cut":
+                if self._nworkers < 2:
+                    return []
+                other_worker = (worker + dice.randrange(1, self._nworkers)) % self._nworkers
+                return [CutPeers(at, worker, other_worker, pause)]
+            case "swizzle":
+                return self._swizzle(dice, at, pause)
+        raise ValueError(f"there is no fault of the kind {kind!r}")
+
+    def _other(self, dice: Random, worker: int) -> str:
+        """The other side of one of the worker's links; the scheduler is as likely as not."""
+        if self._nworkers < 2 or dice.random() < 0.5:
+            return SCHEDULER
+        return worker_name((worker + dice.randrange(1, self._nworkers)) % self._nworkers)
+
+    def _swizzle(self, dice: Random, at: float, pause: float) -> list[Fault]:
+        """Stop some workers' links one after another, and let them go again in another order."""
+        chosen = dice.sample(range(self._nworkers), dice.randint(1, self._nworkers))
+        ends = dice.sample(range(len(chosen)), len(chosen))
+        step = pause / (2 * len(chosen))
+        return [
+            Stall(
+                at + i * step,
+                worker_name(worker),
+                SCHEDULER,
+                (len(chosen) - i + ends[i]) * step,
+            )
+            for i, worker in enumerate(chosen)
+        ]
+
+
+KINDS: Final = (
+    "crash",
+    "retire",
+    "break",
+    "freeze",
+    "slow_worker",
+    "slow_link",
+    "stall",
+    "cut",
+    "swizzle",
+    "client",
+    "restart_scheduler",
+)
+"""Every kind of fault that a swarm may switch on."""

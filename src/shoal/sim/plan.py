@@ -1,0 +1,219 @@
+"""Everything that one seed decided, written out: who does what when, and what goes wrong.
+
+A plan is a value.  `repr` of one is an expression that makes it again, so a failure can be kept as
+text, and made smaller by leaving things out.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from shoal.ids import Key
+from shoal.protocol.messages import TaskOptions
+from shoal.sim.network import CALM, Weather
+from shoal.sim.specs import TaskSpec
+
+# --- what clients do -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Submit tasks: each one wanted, or as a graph of which `wanted` is."""
+
+    at: float
+    client: int
+    tasks: tuple[TaskSpec, ...]
+    wanted: tuple[Key, ...] | None = None  # None: not a graph
+    options: TaskOptions | None = None
+    nslices: int = 1
+    bundle_size: int = 1  # tasks of a graph that are pickled together
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let go of these keys."""
+
+    at: float
+    client: int
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancel these keys."""
+
+    at: float
+    client: int
+    keys: tuple[Key, ...]
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Want a key by its name alone."""
+
+    at: float
+    client: int
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Put values onto workers."""
+
+    at: float
+    client: int
+    values: tuple[TaskSpec, ...]
+    ncopies: int = 1
+    workers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The client closes in good order."""
+
+    at: float
+    client: int
+
+
+Act: TypeAlias = Submit | Release | Cancel | Want | Scatter | Leave
+
+# --- what goes wrong -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A worker's process dies; a new one comes at the same address after `seconds`."""
+
+    at: float
+    worker: int
+    seconds: float | None = None  # None: only once all is calm
+
+
+@dataclass(frozen=True, slots=True)
+class Retire:
+    """A worker says that it leaves, and goes; a new one comes after `seconds`."""
+
+    at: float
+    worker: int
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BreakConnection:
+    """A worker loses its scheduler, and is back with what it holds after `seconds`."""
+
+    at: float
+    worker: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """A worker's process stands still for `seconds`."""
+
+    at: float
+    worker: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowWorker:
+    """A worker's threads take `factor` times as long for `seconds`."""
+
+    at: float
+    worker: int
+    factor: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLink:
+    """All between `a` and `b` takes `factor` times as long for `seconds`."""
+
+    at: float
+    a: str
+    b: str
+    factor: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Nothing gets from `a` to `b`, or back, for `seconds`."""
+
+    at: float
+    a: str
+    b: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CutPeers:
+    """Two workers can't reach each other for `seconds`, though both reach the scheduler."""
+
+    at: float
+    a: int
+    b: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClientDies:
+    """A client's process dies, or only loses its connection."""
+
+    at: float
+    client: int
+    only_connection: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RestartScheduler:
+    """The scheduler's process dies, and a new one, that knows nothing, takes its place."""
+
+    at: float
+
+
+Fault: TypeAlias = (
+    Crash
+    | Retire
+    | BreakConnection
+    | Freeze
+    | SlowWorker
+    | SlowLink
+    | Stall
+    | CutPeers
+    | ClientDies
+    | RestartScheduler
+)
+
+# --- the whole -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """One place where a worker may be."""
+
+    nthreads: int = 1
+    joins_at: float = 0.0
+    resources: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run, before it happens."""
+
+    seed: int
+    workers: tuple[WorkerPlan, ...]
+    nclients: int
+    acts: tuple[Act, ...]
+    faults: tuple[Fault, ...]
+    weather: Weather = CALM
+    calm_at: float = 3.0  # faults end, and every worker is back
+    is_encoded: bool = False  # everything said goes through the codec
+    settings: tuple[tuple[str, float], ...] = ()  # of the scheduler, where not the default
+    features: tuple[str, ...] = ()  # what the swarm left on, for people
+
+    @property
+    def ntasks(self) -> int:
+        """How many tasks are submitted in all."""
+        return sum(len(act.tasks) for act in self.acts if isinstance(act, Submit))

@@ -1,0 +1,326 @@
+"""A worker in the simulation: its real machine, and threads that end when the plan says so."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, assert_never
+
+from shoal.ids import CodeId, Key, TaskId
+from shoal.protocol.messages import (
+    Failure,
+    Message,
+    RegisterWorker,
+    RunTask,
+    WorkerHeartbeat,
+    WorkerWelcome,
+)
+from shoal.sim.network import End
+from shoal.sim.plan import WorkerPlan
+from shoal.sim.specs import Value, call_of, compute, from_bytes, to_bytes
+from shoal.sim.wire import FROM_WORKER
+from shoal.worker.machine.effects import (
+    Close,
+    Define,
+    Drop,
+    Effect,
+    Fetch,
+    ForgetCodes,
+    LoadInline,
+    Send,
+    StartRuns,
+    WithdrawRuns,
+)
+from shoal.worker.machine.step import WorkerMachine
+from shoal.worker.model.entities import (
+    FAILED,
+    FINISHED,
+    WITHDRAWN,
+    MachineSettings,
+    Run,
+    RunEnded,
+)
+
+if TYPE_CHECKING:
+    from shoal.sim.cluster import Cluster
+
+RETURN_SECONDS: Final = 0.0001
+"""What threads take to give back a run that they haven't begun."""
+
+
+class WorkerActor:
+    """One process at one address."""
+
+    def __init__(self, cluster: "Cluster", address: str, life: int, plan: WorkerPlan) -> None:
+        """`life`: which process this is at its address."""
+        self.cluster = cluster
+        self.address = address
+        self.name = f"{address}/{life}"
+        self.nthreads = plan.nthreads
+        self.machine = WorkerMachine(
+            MachineSettings(
+                address=address,
+                name=address.removeprefix("tcp://"),
+                nthreads=plan.nthreads,
+                pid=life,
+                host=address,
+                resources=dict(plan.resources),
+                transfer_tasks_max=3,
+                transfers_max=4,
+            )
+        )
+        self.store: dict[TaskId, Value] = {}
+        self.codes: dict[CodeId, bytes] = {}
+        self.slowness = (1.0, 0.0)  # factor, until when
+        self.reconnect_seconds = 0.01
+        self.is_dead = False
+        self._inline_bytes_max = 0
+        self._queue: deque[tuple[Run, bytes]] = deque()  # handed to the threads, with its code
+        self._nexecuting = 0
+        self._frozen_until = 0.0
+        self._deferred: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
+        self.end: End
+
+    # --- being there -------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Connect to the scheduler, and say who this is."""
+        if self.is_dead:
+            return
+        end = self.end = self.cluster.dial_scheduler(self.address)
+        end.on_messages = lambda batch: self.when_awake(self._receive, end, batch)
+        end.on_closed = lambda: self.when_awake(self._disconnected, end)
+        registration: RegisterWorker = self.machine.register_message(self.cluster.world.now)
+        self.cluster.say(end, [registration], FROM_WORKER)
+
+    def die(self) -> None:
+        """The process is gone, in the middle of whatever it did."""
+        self.is_dead = True
+        self.end.drop()
+
+    def leave(self) -> None:
+        """Say that the worker closes by itself."""
+        self.machine.leave("the plan says so", self.cluster.world.now)
+        self._perform()
+
+    def break_connection(self) -> None:
+        """The connection to the scheduler breaks."""
+        self.end.connection.break_now()
+
+    def freeze(self, until: float) -> None:
+        """Stand still: what arrives meanwhile is looked at then."""
+        self._frozen_until = max(self._frozen_until, until)
+        self.cluster.world.at(until, self._thaw_if, until)
+
+    def thaw(self) -> None:
+        """Go on, with what has arrived meanwhile first."""
+        self._frozen_until = 0.0
+        deferred, self._deferred = self._deferred, deque()
+        for action, arguments in deferred:
+            if not self.is_dead:
+                action(*arguments)
+
+    def when_awake(self, action: Callable[..., None], *arguments: object) -> None:
+        """Do something in this process: now, or once it is no longer frozen; never if it died."""
+        if self.is_dead:
+            return
+        if self._frozen_until > self.cluster.world.now:
+            self._deferred.append((action, arguments))
+        else:
+            action(*arguments)
+
+    def _thaw_if(self, until: float) -> None:
+        if self._frozen_until == until:
+            self.thaw()
+
+    # --- the scheduler -----------------------------------------------------------------------
+
+    def _receive(self, end: End, batch: list[Message]) -> None:
+        if end is not self.end or end.is_closed:
+            return
+        self.cluster.hear(self.name, batch)
+        for message in batch:
+            if isinstance(message, WorkerWelcome):
+                self._inline_bytes_max = message.inline_bytes_max
+                self._beat(end, message.heartbeat_seconds)
+        self.machine.receive(batch, self.cluster.world.now)
+        self._perform()
+
+    def _disconnected(self, end: End) -> None:
+        if end is not self.end:
+            return
+        self.cluster.trace.note(self.cluster.world.now, self.name, "lost its scheduler")
+        self.machine.connection_lost(self.cluster.world.now)
+        self._perform()
+        self.cluster.world.after(self.reconnect_seconds, self.when_awake, self.start)
+
+    def _beat(self, end: End, seconds: float) -> None:
+        """Say that the worker lives, for as long as the connection does."""
+        if self.is_dead or end is not self.end or end.is_closed:
+            return
+        if self._frozen_until <= self.cluster.world.now:
+            self.cluster.say(end, [WorkerHeartbeat(nexecuting=self._nexecuting)], FROM_WORKER)
+        self.cluster.world.after(seconds, self._beat, end, seconds, background=True)
+
+    # --- the shell's part --------------------------------------------------------------------
+
+    def _perform(self) -> None:
+        """Do what the machine asks for, in order."""
+        for effect in self.machine.take_effects():
+            self._perform_one(effect)
+            if self.is_dead:
+                return
+        self.cluster.look_at_worker(self)
+
+    def _perform_one(self, effect: Effect) -> None:
+        match effect:
+            case Send(messages):
+                self.cluster.say(self.end, messages, FROM_WORKER)
+            case StartRuns(runs):
+                for run in runs:
+                    self._queue.append((run, self._code_of(run)))
+                self._start_threads()
+            case WithdrawRuns(runs):
+                self._withdraw(runs)
+            case Fetch():
+                self._fetch(effect)
+            case LoadInline(inputs):
+                for item in inputs:
+                    assert item.value is not None
+                    self.store[item.task] = from_bytes(item.value)
+                loaded = [(item.task, item.key, item.nbytes) for item in inputs]
+                self.cluster.world.after(
+                    RETURN_SECONDS, self.when_awake, self._loaded, loaded
+                )
+            case Drop(tasks):
+                for task in tasks:
+                    if self.store.pop(task, None) is None:
+                        self._fail("the store is what is held", f"drops {task}, which is not here")
+            case Define(message):
+                self.codes[message.code] = message.payload
+            case ForgetCodes(codes):
+                for code in codes:
+                    self.codes.pop(code, None)
+            case Close():
+                self.cluster.close_worker(self)
+            case _:
+                assert_never(effect)
+
+    def _code_of(self, run: Run) -> bytes:
+        code = self.codes.get(run.message.code)
+        if code is None:
+            self._fail("codes are told", f"is to run {run.message!r}, of an unknown code", run.key)
+            raise AssertionError
+        return code
+
+    def _fetch(self, fetch: Fetch) -> None:
+        self.cluster.trace.note(self.cluster.world.now, self.name, "asks", f"{fetch!r}")
+        self.cluster.transfers.fetch(
+            self.address,
+            fetch.peer,
+            fetch.tasks,
+            lambda found: self.when_awake(self._fetched, fetch, found),
+        )
+
+    def _fetched(self, fetch: Fetch, found: dict[TaskId, Value] | None) -> None:
+        now = self.cluster.world.now
+        what = "can't reach" if found is None else f"got {list(found)} from"
+        self.cluster.trace.note(now, self.name, what, fetch.peer)
+        if found is None:
+            self.machine.peer_unreachable(fetch, now)
+        else:
+            arrived = [(task, value.nbytes) for task, value in found.items()]
+            missing = [task for task in fetch.tasks if task not in found]
+            for task in self.machine.replicas_arrived(fetch, arrived, missing, [], now):
+                self.store[task] = found[task]
+        self._perform()
+
+    def _loaded(self, loaded: list[tuple[TaskId, Key, int]]) -> None:
+        self.machine.replicas_put(loaded, self.cluster.world.now)
+        self._perform()
+
+    def put(self, task: TaskId, key: Key, value: Value) -> None:
+        """A client gives a value."""
+        self.store[task] = value
+        self.machine.replicas_put([(task, key, value.nbytes)], self.cluster.world.now)
+        self._perform()
+
+    def serves(self, task: TaskId) -> Value | None:
+        """The value, if others may have it."""
+        return self.store.get(task) if self.machine.holds(task) else None
+
+    def _fail(self, invariant: str, sentence: str, *words: str) -> None:
+        self.cluster.fail(invariant, f"{self.name} {sentence}", *words)
+
+    # --- threads -----------------------------------------------------------------------------
+
+    def _start_threads(self) -> None:
+        while self._queue and self._nexecuting < self.nthreads:
+            run, code = self._queue.popleft()
+            self._nexecuting += 1
+            self._begin(run, code)
+
+    def _withdraw(self, runs: list[Run]) -> None:
+        """Take back what no thread has begun."""
+        waiting = {id(run) for run, _ in self._queue}
+        withdrawn = [run for run in runs if id(run) in waiting]
+        gone = {id(run) for run in withdrawn}
+        self._queue = deque(item for item in self._queue if id(item[0]) not in gone)
+        if withdrawn:
+            ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
+            self.cluster.world.after(RETURN_SECONDS, self.when_awake, self._ended, ended)
+
+    def _begin(self, run: Run, code: bytes) -> None:
+        """A thread takes the run: from here on its inputs are its own."""
+        message = run.message
+        function, label = call_of(code, message.argument)
+        spec = self.cluster.specs[label]
+        self.cluster.run_begins(self, message, spec)
+        inputs = [self._input(message, i) for i in range(len(message.inputs))]
+        value = Value(compute(function, label, inputs), spec.nbytes)
+        factor, until = self.slowness
+        seconds = spec.seconds * (factor if until > self.cluster.world.now else 1.0)
+        self.cluster.trace.note(self.cluster.world.now, self.name, "begins", f"{run!r}")
+        self.cluster.world.after(
+            seconds, self.when_awake, self._end, run, label, spec.nfailures, value, seconds
+        )
+
+    def _input(self, message: RunTask, index: int) -> int:
+        item = message.inputs[index]
+        if not isinstance(item, int) and item.value is not None:
+            return from_bytes(item.value).fingerprint
+        task = item if isinstance(item, int) else item.task
+        value = self.store.get(task)
+        if value is None:
+            self._fail(
+                "runs have their inputs",
+                f"begins {message.key!r} without its input {task}",
+                message.key,
+            )
+            raise AssertionError
+        return value.fingerprint
+
+    def _end(
+        self, run: Run, label: str, nfailures: int, value: Value, seconds: float
+    ) -> None:
+        self._nexecuting -= 1
+        nended = self.cluster.nended[label] = self.cluster.nended.get(label, 0) + 1
+        if nended <= nfailures:
+            failure = Failure(b"", f"ValueError: {label}", "", run.key, self.address)
+            ended = RunEnded(run, FAILED, seconds=seconds, failure=failure)
+        else:
+            is_small = value.nbytes <= self._inline_bytes_max
+            ended = RunEnded(
+                run,
+                FINISHED,
+                nbytes=value.nbytes,
+                seconds=seconds,
+                value=to_bytes(value) if is_small else None,
+            )
+        self.machine.runs_ended([ended], self.cluster.world.now)
+        if ended.kept:
+            self.store[run.task] = value
+        self._perform()
+        self._start_threads()
+
+    def _ended(self, ended: list[RunEnded]) -> None:
+        self.machine.runs_ended(ended, self.cluster.world.now)
+        self._perform()

@@ -1,0 +1,73 @@
+"""Seconds and bytes: from what people write to numbers, and back to what people read."""
+
+from datetime import timedelta
+
+from dask.utils import parse_bytes, parse_timedelta
+
+MICROSECOND = 1e-6  # s
+MILLISECOND = 1e-3  # s
+MINUTE = 60.0  # s
+HOUR = 3600.0  # s
+
+KIB = 2**10  # bytes
+MIB = 2**20  # bytes
+GIB = 2**30  # bytes
+
+_STEPS = ((2**50, "PiB"), (2**40, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "kiB"))
+
+
+def to_seconds(duration: float | str | timedelta) -> float:
+    """A duration in seconds, from `2.5`, `"500ms"`, `"5 minutes"`, `"inf"` or a timedelta.
+
+    Raises:
+        ValueError: a text that is no number with a unit of time.
+    """
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    if isinstance(duration, str):
+        try:
+            return float(duration)
+        except ValueError:
+            return _parsed_seconds(duration)
+    return float(duration)
+
+
+def to_nbytes(size: float | str) -> int:
+    """A size in bytes, from `1024`, `"50MB"` (powers of ten) or `"64MiB"` (powers of two).
+
+    Raises:
+        ValueError: a text that is no number with a unit of size.
+    """
+    return int(parse_bytes(size))
+
+
+def format_nbytes(nbytes: int) -> str:
+    """A size for people, in powers of two and to three digits: `"1.46 GiB"`, `"12 B"`."""
+    for step, name in _STEPS:
+        if abs(nbytes) >= step * 0.9:
+            return f"{nbytes / step:.2f} {name}"
+    return f"{nbytes} B"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration for people: `"1.2 us"`, `"350 ms"`, `"12.0 s"`, `"3m 20s"`, `"2h 5m"`."""
+    if seconds < 0:
+        return "-" + format_seconds(-seconds)
+    if seconds >= HOUR:
+        hours, minutes = divmod(round(seconds / MINUTE), 60)
+        return f"{hours}h {minutes}m"
+    if seconds >= 2 * MINUTE:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes}m {rest}s"
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    if seconds >= MILLISECOND:
+        return f"{seconds / MILLISECOND:.3g} ms"
+    return f"{seconds / MICROSECOND:.3g} us"
+
+
+def _parsed_seconds(text: str) -> float:
+    try:
+        return float(parse_timedelta(text))
+    except KeyError:  # dask's word for an unknown unit
+        raise ValueError(f"{text!r} has no unit of time, such as s, ms, minutes or hours") from None

@@ -1,0 +1,1 @@
+"""The role that computes: runs tasks, keeps their results, fetches inputs from its peers."""

@@ -1,0 +1,1 @@
+"""What a worker decides: messages and events in, effects out.  Pure."""

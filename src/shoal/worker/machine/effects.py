@@ -1,0 +1,80 @@
+"""What a worker's machine asks its shell to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shoal.ids import CodeId, TaskId
+from shoal.protocol.messages import DefineCode, Input, Message
+from shoal.worker.model.entities import Run
+
+
+@dataclass(slots=True)
+class Send:
+    """To the scheduler, as one frame."""
+
+    messages: list[Message]
+
+
+@dataclass(slots=True)
+class StartRuns:
+    """Hand these to the threads, in this order; all inputs are here.
+
+    Each is to be reported once to `runs_ended`, even if it is withdrawn.
+    """
+
+    runs: list[Run]
+
+
+@dataclass(slots=True)
+class WithdrawRuns:
+    """Take these back from the threads; those that have begun go on as if nothing was said."""
+
+    runs: list[Run]
+
+
+@dataclass(slots=True, eq=False)
+class Fetch:
+    """Ask a peer for results; answered by one `replicas_arrived` or `peer_unreachable`."""
+
+    peer: str
+    tasks: list[TaskId]
+
+
+@dataclass(slots=True)
+class LoadInline:
+    """Load these small values and keep them; answered by `replicas_put`."""
+
+    inputs: list[Input]
+
+
+@dataclass(slots=True)
+class Drop:
+    """Let go of the values of these."""
+
+    tasks: list[TaskId]
+
+
+@dataclass(slots=True)
+class Define:
+    """Remember this code; it is loaded when a run first calls it."""
+
+    message: DefineCode
+
+
+@dataclass(slots=True)
+class ForgetCodes:
+    """No run that is yet to come calls these."""
+
+    codes: Sequence[CodeId]
+
+
+@dataclass(slots=True)
+class Close:
+    """The scheduler sent this worker away."""
+
+    reason: str
+
+
+Effect = Send | StartRuns | WithdrawRuns | Fetch | LoadInline | Drop | Define | ForgetCodes | Close

@@ -1,0 +1,236 @@
+"""The worker's machine: one object that is told what happened and leaves what to do.
+
+Each method is a step.  After it, `take_effects` gives what the shell has to do, in order.  No
+step waits, reads a clock or touches a value; `now` is in seconds, of any monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from shoal.ids import Key, TaskId
+from shoal.protocol.messages import (
+    AcquireReplicas,
+    DefineCode,
+    Failure,
+    ForgetCode,
+    FreeReplicas,
+    InventoryItem,
+    RecallRuns,
+    RegisterWorker,
+    ReplicasAdded,
+    RunTask,
+    Shutdown,
+    WorkerLeaving,
+    WorkerWelcome,
+)
+from shoal.worker.machine import computing, forgetting, gathering
+from shoal.worker.machine.effects import (
+    Close,
+    Define,
+    Drop,
+    Effect,
+    Fetch,
+    ForgetCodes,
+    Send,
+    StartRuns,
+)
+from shoal.worker.machine.invariants import broken
+from shoal.worker.machine.state import WorkerState
+from shoal.worker.model.entities import MachineSettings, RunEnded
+
+
+class WorkerMachine:
+    """All decisions of one worker."""
+
+    def __init__(self, settings: MachineSettings) -> None:
+        self.state = WorkerState(settings)
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            WorkerWelcome: self.on_worker_welcome,
+            RunTask: self.on_run_task,
+            RecallRuns: self.on_recall_runs,
+            FreeReplicas: self.on_free_replicas,
+            AcquireReplicas: self.on_acquire_replicas,
+            DefineCode: self.on_define_code,
+            ForgetCode: self.on_forget_code,
+            Shutdown: self.on_shutdown,
+        }
+
+    # --- what happened -----------------------------------------------------------------------
+
+    def receive(self, messages: Iterable[object], now: float) -> None:
+        """One frame from the scheduler.
+
+        Raises:
+            KeyError: a message that no machine answers (RunFunction is the shell's).
+        """
+        self.state.now = now
+        handlers = self._handlers
+        for message in messages:
+            handlers[type(message)](message)
+
+    def runs_ended(self, ended: Sequence[RunEnded], now: float) -> None:
+        """Runs came back from the threads; keep the results of those with `kept` set after."""
+        self.state.now = now
+        computing.on_ended(self.state, ended)
+
+    def replicas_arrived(
+        self,
+        fetch: Fetch,
+        arrived: Sequence[tuple[TaskId, int]],
+        missing: Sequence[TaskId],
+        failed: Sequence[tuple[TaskId, Failure]],
+        now: float,
+    ) -> list[TaskId]:
+        """A peer has answered `fetch`.
+
+        Args:
+            fetch: the effect that asked for it.
+            arrived: what came, with its size in memory.
+            missing: what the peer does not hold; as anything else that is not mentioned.
+            failed: what it could not send, or could not be read here.
+
+        Returns:
+            Those of `arrived` whose values are to be kept, before the effects are performed.
+        """
+        self.state.now = now
+        return gathering.on_arrived(self.state, fetch, arrived, failed)
+
+    def peer_unreachable(self, fetch: Fetch, now: float) -> None:
+        """There was no connection, or it broke or stalled before the answer was complete."""
+        self.state.now = now
+        gathering.on_unreachable(self.state, fetch)
+
+    def replicas_put(self, items: Iterable[tuple[TaskId, Key, int]], now: float) -> None:
+        """Values are here that a client scattered, or that came inline: (task, key, nbytes)."""
+        state = self.state
+        state.now = now
+        for task, key, nbytes in items:
+            state.record(key, "put here")
+            state.added.append(gathering.keep(state, task, key, nbytes))
+
+    def connection_lost(self, now: float) -> None:
+        """The connection to the scheduler broke; what runs goes on, what waits is given up."""
+        self.state.now = now
+        forgetting.lose_scheduler(self.state)
+
+    def leave(self, reason: str, now: float) -> None:
+        """The worker closes by itself: say so while there is somebody to listen."""
+        self.state.now = now
+        if self.state.connected:
+            self.state.outbox.append(WorkerLeaving(reason))
+
+    # --- what to do --------------------------------------------------------------------------
+
+    def take_effects(self) -> list[Effect]:
+        """What the steps since the last call ask for, in order."""
+        state = self.state
+        if state.unqueued or state.starved:
+            gathering.request(state)
+        effects = state.effects
+        if state.dropped:
+            self._drop(effects)
+        if state.ready:
+            effects.append(StartRuns(computing.hand_over(state)))
+        if state.added and state.connected:
+            self._say_added()
+        if state.outbox:
+            if state.connected:
+                effects.append(Send(state.outbox))
+            state.outbox = []
+        if effects:
+            state.effects = []
+        return effects
+
+    def register_message(self, now: float) -> RegisterWorker:
+        """How the worker introduces itself, with what it holds.  Cost: O(replicas)."""
+        state, settings = self.state, self.state.settings
+        state.now = now
+        return RegisterWorker(
+            address=settings.address,
+            name=settings.name,
+            nthreads=settings.nthreads,
+            memory_limit=settings.memory_limit,
+            pid=settings.pid,
+            host=settings.host,
+            epoch=state.epoch,
+            inventory=[
+                InventoryItem(replica.task, replica.key, replica.nbytes)
+                for replica in state.held.values()
+                if not replica.freed
+            ],
+            resources=settings.resources,
+            versions=settings.versions,
+        )
+
+    def holds(self, task: TaskId) -> bool:
+        """Whether peers and clients may have it; not if it only outlives its release."""
+        replica = self.state.held.get(task)
+        return replica is not None and not replica.freed
+
+    def story(self, key: Key) -> list[tuple[float, str, int]]:
+        """(when, what, run or 0) of one key, oldest first.  Cost: O(records kept)."""
+        return [(at, what, number) for at, k, what, number in self.state.story if k == key]
+
+    def broken_invariants(self) -> Iterator[str]:
+        """A sentence for each thing that can't be.  Cost: O(everything); for tests."""
+        return broken(self.state)
+
+    # --- messages ----------------------------------------------------------------------------
+
+    def on_worker_welcome(self, message: WorkerWelcome) -> None:
+        """Registered; another epoch than before means that all numbers known here are void."""
+        state = self.state
+        if state.epoch != message.epoch:
+            if state.epoch:
+                forgetting.forget_epoch(state)
+            state.epoch = message.epoch
+        state.connected = True
+
+    def on_run_task(self, message: RunTask) -> None:
+        """Run it once its inputs are here."""
+        computing.on_run_task(self.state, message)
+
+    def on_recall_runs(self, message: RecallRuns) -> None:
+        """Give back what has not begun."""
+        computing.on_recall(self.state, message.runs)
+
+    def on_free_replicas(self, message: FreeReplicas) -> None:
+        """Let go of these as soon as no run uses them."""
+        forgetting.free(self.state, message.tasks)
+
+    def on_acquire_replicas(self, message: AcquireReplicas) -> None:
+        """Get copies; answered by ReplicasAdded, or ReplicasGone for what can't be had."""
+        gathering.acquire(self.state, message.inputs)
+
+    def on_define_code(self, message: DefineCode) -> None:
+        """Runs are going to call this."""
+        self.state.codes.add(message.code)
+        self.state.effects.append(Define(message))
+
+    def on_forget_code(self, message: ForgetCode) -> None:
+        """No run to come calls these."""
+        self.state.codes.discard_all(message.codes)
+        self.state.effects.append(ForgetCodes(message.codes))
+
+    def on_shutdown(self, message: Shutdown) -> None:
+        """Go."""
+        self.state.effects.append(Close(message.reason))
+
+    def _drop(self, effects: list[Effect]) -> None:
+        """First of all, and not what came back in these very steps."""
+        state = self.state
+        dropped = [task for task in state.dropped if task not in state.held]
+        state.dropped.clear()
+        if dropped:
+            effects.insert(0, Drop(dropped))
+
+    def _say_added(self) -> None:
+        """One message for all replicas that came in these steps and are still here."""
+        state = self.state
+        held = state.held
+        added = [r for r in state.added if held.get(r.task) is r and not r.freed]
+        state.added = []
+        if added:
+            state.outbox.append(ReplicasAdded([r.task for r in added], [r.nbytes for r in added]))

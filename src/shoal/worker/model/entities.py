@@ -1,0 +1,176 @@
+"""The worker's nouns.  They hold keys, sizes and numbers; never a value, never a socket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from shoal.ids import Key, RunId, TaskId
+from shoal.ordered import OrderedSet
+from shoal.protocol.messages import Failure, RunTask
+
+WAITING: Final = "waiting"  # for inputs to arrive
+HANDED: Final = "handed"  # to the threads; it may have begun
+OVER: Final = "over"  # answered, or nobody waits for an answer any more
+
+ELSEWHERE: Final = RunId(0)
+"""The run of a replica that was not computed here."""
+
+FINISHED: Final = "finished"
+FAILED: Final = "failed"
+WITHDRAWN: Final = "withdrawn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSettings:
+    """Who the worker is, and how much it fetches at once."""
+
+    address: str
+    name: str = ""
+    nthreads: int = 1
+    memory_limit: int = 0  # bytes; 0 = unlimited
+    pid: int = 0
+    host: str = ""
+    resources: dict[str, float] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    transfers_max: int = 50  # requests at once, to all peers
+    transfers_per_peer_max: int = 2  # so that one is being read while the next is being served
+    transfer_bytes_max: int = 50_000_000  # expected in one request; one result is always allowed
+    transfer_tasks_max: int = 1000  # in one request
+    story_records_max: int = 10_000
+
+
+class Replica:
+    """A result in this worker's memory."""
+
+    __slots__ = ("freed", "key", "nbytes", "npins", "run", "task")
+
+    def __init__(self, task: TaskId, key: Key, nbytes: int, run: RunId = ELSEWHERE) -> None:
+        self.task = task
+        self.key = key
+        self.nbytes = nbytes
+        self.run = run  # that computed it here, if any
+        self.npins = 0  # uses by runs that have not ended
+        self.freed = False  # dead to everybody but those runs; it goes with the last of them
+
+    def __repr__(self) -> str:
+        return f"<Replica {self.task} {self.key!r} {self.npins} pins{' freed' * self.freed}>"
+
+
+class Run:
+    """One run of a task on this worker, from RunTask until its answer."""
+
+    __slots__ = ("abandoned", "message", "pins", "state", "wants")
+
+    def __init__(self, message: RunTask) -> None:
+        self.message = message
+        self.state = WAITING
+        self.abandoned = False  # the scheduler it is for is gone: its end is nobody's business
+        self.pins: list[Replica] = []  # held inputs, kept until the run ends
+        self.wants: OrderedSet[Want] | None = None  # inputs that have not arrived
+
+    @property
+    def key(self) -> Key:
+        """Of the task."""
+        return self.message.key
+
+    @property
+    def task(self) -> TaskId:
+        """The task's number."""
+        return self.message.task
+
+    @property
+    def number(self) -> RunId:
+        """The run's own number, which all answers carry."""
+        return self.message.run
+
+    def __repr__(self) -> str:
+        return f"<Run {self.message.task}#{self.message.run} {self.message.key!r} {self.state}>"
+
+
+class Want:
+    """A result that this worker lacks, and means to get from a peer."""
+
+    __slots__ = (
+        "acquire",
+        "freed",
+        "holders",
+        "in_flight",
+        "key",
+        "nbytes",
+        "peer",
+        "task",
+        "unreachable",
+        "waiters",
+    )
+
+    def __init__(self, task: TaskId, key: Key, nbytes: int) -> None:
+        self.task = task
+        self.key = key
+        self.nbytes = nbytes  # expected
+        self.acquire = False  # the scheduler asked for a copy, whoever runs
+        self.freed = False  # only its waiters shall have it, nobody is told
+        self.holders: list[str] = []  # not tried yet, nearest first
+        self.peer: Peer | None = None  # it is queued for this one, or in flight from it
+        self.in_flight = False
+        self.unreachable: list[str] = []  # holders that could not be reached
+        self.waiters: OrderedSet[Run] = OrderedSet()
+
+    def __repr__(self) -> str:
+        where = self.peer.address if self.peer else "nobody"
+        verb = "in flight from" if self.in_flight else "queued for"
+        return f"<Want {self.task} {self.key!r} {verb} {where}>"
+
+
+class Peer:
+    """A worker that results are fetched from, while there are any to fetch."""
+
+    __slots__ = ("address", "nrequests", "queue", "queued_nbytes")
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.nrequests = 0  # unanswered
+        self.queue: OrderedSet[Want] = OrderedSet()  # to be asked for
+        self.queued_nbytes = 0
+
+    def __repr__(self) -> str:
+        return f"<Peer {self.address}: {self.nrequests} requests, {len(self.queue)} queued>"
+
+
+class RunEnded:
+    """How one run ended.  `kept` is the machine's reply: whether its result is to be kept."""
+
+    __slots__ = (
+        "failure",
+        "how",
+        "kept",
+        "kind",
+        "nbytes",
+        "run",
+        "seconds",
+        "started_at",
+        "value",
+    )
+
+    def __init__(
+        self,
+        run: Run,
+        how: str,
+        *,
+        nbytes: int = 0,
+        seconds: float = 0.0,
+        value: bytes | None = None,
+        kind: str = "",
+        started_at: float = 0.0,
+        failure: Failure | None = None,
+    ) -> None:
+        """`how`: FINISHED, FAILED (with `failure`) or WITHDRAWN (it never began)."""
+        self.run = run
+        self.how = how
+        self.nbytes = nbytes
+        self.seconds = seconds
+        self.value = value  # the result pickled, if small
+        self.kind = kind
+        self.started_at = started_at  # wall clock
+        self.failure = failure
+        self.kept = False

@@ -1,0 +1,61 @@
+"""What holds for every test: nothing is left behind, cheap suites run first, each has its share."""
+
+import gc
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.leaks import Watch
+
+TESTS = Path(__file__).parent
+
+SHARES = {"unit": 90, "scenes": 30, "sim": 120, "cluster": 180, "faults": 120}
+"""Suite → the seconds it may take on two cores, in the order in which they run."""
+
+LEAK_GRACE_SECONDS = 5.0
+
+_seconds: defaultdict[str, float] = defaultdict(float)
+
+
+def _suite(path: Path) -> str:
+    return path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A broken unit explains a broken cluster, so units come first."""
+    order = {suite: index for index, suite in enumerate(SHARES)}
+    items.sort(key=lambda item: order.get(_suite(item.path), len(order)))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collector needn't look at it again after every test."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up each suite's time."""
+    suite = Path(report.location[0]).parts[1:2]
+    _seconds["".join(suite)] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what each suite took, and which one took more than its share."""
+    for suite, share in SHARES.items():
+        if suite in _seconds:
+            over = "  more than its share" if _seconds[suite] > share else ""
+            line = f"{suite:8} {_seconds[suite]:6.1f} s of {share} s{over}"
+            terminalreporter.write_line(line, red=bool(over))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the test that leaves a thread, a process, a descriptor or an exception behind."""
+    watch = Watch()
+    yield
+    allowed = request.node.get_closest_marker("leaks")
+    found = watch.leaked(0.0 if allowed else LEAK_GRACE_SECONDS)
+    if found and allowed is None:
+        pytest.fail("left behind:\n  " + "\n  ".join(found), pytrace=False)

@@ -1,0 +1,116 @@
+"""Rules about what is said on the wire: explained, numbered once, and heard once."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tests.house.source import Finding, Source
+
+DICTIONARY = ("src/shoal/protocol/messages.py", "src/shoal/protocol/calls.py")
+DIRECTION = re.compile(r"To(Client|Scheduler|Worker)(From\w+)?$")
+REPLIES = {"Answer", "Refusal", "Replicas"}
+"""They end the call whose number they carry, whatever it was: no handler by name."""
+
+
+def check(sources: dict[str, Source]) -> Iterator[Finding]:
+    """Every rule of this file."""
+    dictionary = [sources[path] for path in DICTIONARY if path in sources]
+    messages = message_classes(dictionary)
+    yield from _explained(dictionary)
+    yield from _numbered(messages)
+    yield from _heard(dictionary, messages, sources)
+
+
+def message_classes(dictionary: list[Source]) -> dict[str, tuple[Source, ast.ClassDef]]:
+    """Every class derived from `Message`, in the order of the files."""
+    family = {"Message"}
+    found = {}
+    for source in dictionary:
+        for node in source.tree.body:
+            if isinstance(node, ast.ClassDef) and any(_name(b) in family for b in node.bases):
+                family.add(node.name)
+                found[node.name] = (source, node)
+    return found
+
+
+def _name(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def _explained(dictionary: list[Source]) -> Iterator[Finding]:
+    for source in dictionary:
+        for node in source.tree.body:
+            if isinstance(node, ast.ClassDef) and not ast.get_docstring(node):
+                yield source.finding(node, f"{node.name} has no docstring")
+
+
+def _numbered(messages: dict[str, tuple[Source, ast.ClassDef]]) -> Iterator[Finding]:
+    owner: dict[int, str] = {}
+    for name, (source, node) in messages.items():
+        tags = [keyword.value for keyword in node.keywords if keyword.arg == "tag"]
+        tag = tags[0].value if tags and isinstance(tags[0], ast.Constant) else None
+        if type(tag) is not int:
+            yield source.finding(node, f"{name} has no numeric tag")
+        elif tag in owner:
+            yield source.finding(node, f"{name} has the tag {tag} of {owner[tag]}")
+        else:
+            owner[tag] = name
+
+
+def _heard(
+    dictionary: list[Source],
+    messages: dict[str, tuple[Source, ast.ClassDef]],
+    sources: dict[str, Source],
+) -> Iterator[Finding]:
+    spoken = set(REPLIES)
+    for alias, members in unions(dictionary).items():
+        direction = DIRECTION.search(alias)
+        if direction is None:
+            continue
+        role = direction[1].lower()
+        handlers = handlers_of(role, sources)
+        for name in members:
+            spoken.add(name)
+            places = handlers.get(snake(name), [])
+            if name in REPLIES or len(places) == 1:
+                continue
+            source, node = messages[name]
+            where = ", ".join(places) or "nowhere"
+            yield source.finding(
+                node, f"the {role} must handle {name} in exactly one on_{snake(name)}: {where}"
+            )
+    for name, (source, node) in messages.items():
+        if name not in spoken:
+            yield source.finding(node, f"{name} is in no direction's union")
+
+
+def unions(dictionary: list[Source]) -> dict[str, list[str]]:
+    """Alias → the classes it stands for, aliases inside it resolved."""
+    found: dict[str, list[str]] = {}
+    for source in dictionary:
+        for node in source.tree.body:
+            match node:
+                case ast.Assign(
+                    [ast.Name(alias)], (ast.BinOp(op=ast.BitOr()) | ast.Name()) as value
+                ):
+                    members = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
+                    flat = [name for m in members for name in found.get(m, [m])]
+                    found[alias] = list(dict.fromkeys(flat))
+    return found
+
+
+def snake(name: str) -> str:
+    """`"TaskFinished"` → `"task_finished"`; `"NThreads"` → `"n_threads"`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def handlers_of(role: str, sources: dict[str, Source]) -> dict[str, list[str]]:
+    """What `role` handles → where: functions named `on_<message>`."""
+    found: dict[str, list[str]] = {}
+    for source in sources.values():
+        if source.path.startswith(f"src/shoal/{role}/"):
+            for function in source.functions:
+                if function.name.startswith("on_"):
+                    place = f"{source.path}:{function.lineno}"
+                    found.setdefault(function.name.removeprefix("on_"), []).append(place)
+    return found

@@ -1,0 +1,136 @@
+"""What a test leaves behind: threads, processes, descriptors, exceptions that nobody looked at.
+
+`Watch()` remembers what there is; `leaked()` says what came since and won't go.  It waits on the
+things themselves, so a test that cleans up well pays nothing.
+"""
+
+import gc
+import logging
+import os
+import select
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+import psutil
+
+OUR_THREADS = "shoal"
+"""Threads named so are ours, and end with what started them, daemon or not."""
+
+HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+"""Processes that the standard library keeps until the interpreter ends."""
+
+IGNORED_TARGETS = ("/dev/null", "/dev/urandom", "/dev/shm/", "/proc/", "/sys/")
+DESCRIPTORS = Path("/proc/self/fd")
+
+
+class _Unretrieved(logging.Handler):
+    """Collects what asyncio says of exceptions and tasks that were dropped."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage().partition("\n")[0]
+        if "never retrieved" in text or "was destroyed but it is pending" in text:
+            cause = record.exc_info[1] if record.exc_info else None
+            self.texts.append(f"asyncio: {text}" + (f" ({cause!r})" if cause else ""))
+
+
+@dataclass
+class Watch:
+    """What there was when the test began."""
+
+    threads: set[threading.Thread] = field(default_factory=lambda: set(threading.enumerate()))
+    children: set[int] = field(default_factory=lambda: set(_child_ids()))
+    descriptors: dict[int, str] = field(default_factory=lambda: _descriptors())  # noqa: PLW0108 -- defined below
+
+    def __post_init__(self) -> None:
+        self._unretrieved = _Unretrieved()
+        logging.getLogger("asyncio").addHandler(self._unretrieved)
+
+    def leaked(self, grace_seconds: float = 5.0) -> list[str]:
+        """A sentence for each thing that is still there after `grace_seconds`; ends the watch."""
+        deadline = monotonic() + grace_seconds
+        found = [*self._threads_left(deadline), *self._children_left(deadline)]
+        gc.collect()  # dropped tasks and sockets speak up when they are freed
+        found += self._descriptors_left(deadline)
+        logging.getLogger("asyncio").removeHandler(self._unretrieved)
+        return found + self._unretrieved.texts
+
+    def _threads_left(self, deadline: float) -> list[str]:
+        left = []
+        for thread in threading.enumerate():
+            ours = thread.name.startswith(OUR_THREADS)
+            if thread in self.threads or (thread.daemon and not ours):
+                continue
+            thread.join(max(0.0, deadline - monotonic()))
+            if thread.is_alive():
+                left.append(f"thread {thread.name!r} is still running")
+        return left
+
+    def _children_left(self, deadline: float) -> list[str]:
+        new = [pid for pid in _child_ids() if pid not in self.children]
+        processes = [process for pid in new if (process := _process(pid)) is not None]
+        if not processes:
+            return []
+        _, alive = psutil.wait_procs(processes, timeout=max(0.0, deadline - monotonic()))
+        return [f"child process {_described(process)} is still there" for process in alive]
+
+    def _descriptors_left(self, deadline: float) -> list[str]:
+        while new := self._new_descriptors():
+            # Nothing tells when another thread closes a descriptor: look again until it has.
+            if monotonic() >= deadline:
+                return [f"descriptor {number} ({target}) is open" for number, target in new]
+            select.select([], [], [], 0.005)
+        return []
+
+    def _new_descriptors(self) -> list[tuple[int, str]]:
+        now = _descriptors().items()
+        return [(n, target) for n, target in now if self.descriptors.get(n) != target]
+
+
+def _descriptors() -> dict[int, str]:
+    """Open descriptor → what it is; empty where the system doesn't tell."""
+    found: dict[int, str] = {}
+    if not DESCRIPTORS.exists():
+        return found
+    for name in os.listdir(DESCRIPTORS):
+        try:
+            target = os.readlink(DESCRIPTORS / name)
+        except OSError:  # the one that listed the directory
+            continue
+        if not target.startswith(IGNORED_TARGETS):
+            found[int(name)] = target
+    return found
+
+
+def _child_ids() -> list[int]:
+    """Children of this process, from the kernel's own lists; much cheaper than a look at all."""
+    found = []
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            text = Path(f"/proc/self/task/{thread}/children").read_text(encoding="ascii")
+            found += [int(pid) for pid in text.split()]
+    except OSError:  # another system, or a thread that ended meanwhile
+        return [child.pid for child in psutil.Process().children()]
+    return found
+
+
+def _process(pid: int) -> psutil.Process | None:
+    """The process, unless it is gone, or one that is meant to stay."""
+    try:
+        process = psutil.Process(pid)
+        command = " ".join(process.cmdline())
+    except psutil.Error:
+        return None
+    return None if any(helper in command for helper in HELPERS) else process
+
+
+def _described(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid} ({process.status()}: {' '.join(process.cmdline())[:200]})"
+    except psutil.Error:
+        return str(process.pid)
