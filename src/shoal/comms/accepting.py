@@ -145,21 +145,24 @@ class SocketListener:
                 why,
             )
             return
-        connection = SocketConnection(
-            sock,
-            scheme=scheme,
-            role=greeted.role,
-            peer_address=peer,
-            local_address=self.address,
-            decoder=self._decoder_for_role(greeted.role),
-            limits=self._limits,
-            leftover=greeted.leftover,
-        )
         try:
+            decoder = self._decoder_for_role(greeted.role)
+            connection = SocketConnection(
+                sock,
+                scheme=scheme,
+                role=greeted.role,
+                peer_address=peer,
+                local_address=self.address,
+                decoder=decoder,
+                limits=self._limits,
+                leftover=greeted.leftover,
+            )
             self._on_connection(connection)
-        except BaseException:
-            connection.abort()
-            raise
+        except Exception as error:
+            sock.close()
+            self._loop.call_exception_handler(
+                {"message": f"{self!r} could not hand on {peer}", "exception": error}
+            )
 
     def close(self) -> None:
         """See `Listener.close`."""

@@ -62,18 +62,18 @@ class PendingCalls:
 
     def resolve(self, reply: Reply) -> bool:
         """Give `reply` to whoever asked; False if nobody waits for it any more."""
-        waiting = self._waiting.get(reply.request)
-        if waiting is None or waiting[0].done():
+        future = self._forget(reply.request)
+        if future is None or future.done():
             return False
-        waiting[0].set_result(reply)
+        future.set_result(reply)
         return True
 
     def fail(self, request: int, error: Exception) -> bool:
         """Let one request fail; False if nobody waits for it any more."""
-        waiting = self._waiting.get(request)
-        if waiting is None or waiting[0].done():
+        future = self._forget(request)
+        if future is None or future.done():
             return False
-        waiting[0].set_exception(error)
+        future.set_exception(error)
         return True
 
     def close(self, reason: Exception | None = None) -> None:
@@ -92,7 +92,9 @@ class PendingCalls:
     def _expire(self, request: int, what: str, timeout_seconds: float) -> None:
         self.fail(request, CallTimeoutError(what, self._peer_address, timeout_seconds))
 
-    def _forget(self, request: int) -> None:
-        _, timer = self._waiting.pop(request)
+    def _forget(self, request: int) -> asyncio.Future[Any] | None:
+        """Strike a request off; its future, if it was still there."""
+        future, timer = self._waiting.pop(request, (None, None))
         if timer is not None:
             timer.cancel()
+        return future

@@ -75,9 +75,12 @@ class CallTimeoutError(TimeoutError):
     """A reply did not come before its deadline."""
 
     def __init__(self, what: str, peer_address: str, timeout_seconds: float) -> None:
-        super().__init__(what, peer_address, timeout_seconds)
+        super().__init__()  # an OSError would take two arguments for errno and strerror
         self.what, self.peer_address = what, peer_address
         self.timeout_seconds = timeout_seconds
+
+    def __reduce__(self) -> tuple[type[CallTimeoutError], tuple[str, str, float]]:
+        return type(self), (self.what, self.peer_address, self.timeout_seconds)
 
     def __str__(self) -> str:
         return (

@@ -264,6 +264,9 @@ class InprocListener:
             dialled.join(ours)
             try:
                 self._on_connection(ours)
+            except BaseException:
+                ours.abort()
+                raise
             finally:
                 dialled._loop.call_soon_threadsafe(_resolve, connected)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import socket
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +49,16 @@ LINGER_SECONDS: Final = 1.0
 _pack_header: Final = HEADER.pack
 
 
+class _Thread(threading.local):
+    """What the connections of one thread share, as only one of them reads at a time."""
+
+    def __init__(self) -> None:
+        self.scratch = bytearray(SCRATCH_NBYTES)
+
+
+_thread: Final = _Thread()
+
+
 class SocketConnection:
     """See `Connection`.  Made by `connect` and `listen`, after the handshake."""
 
@@ -76,7 +87,7 @@ class SocketConnection:
         self._decode = decoder.decode
         self._limits = limits or FrameLimits()
         self._body_bytes_max = self._limits.body_bytes_max
-        self._reader = FrameReader(self._limits, allocate)
+        self._reader = FrameReader(self._limits, allocate, _thread.scratch)
         self._leftover = leftover
         self._queue: collections.deque[memoryview] = collections.deque()
         self._on_messages: OnMessages | None = None

@@ -50,7 +50,10 @@ class Connection(Protocol):
         """Bytes accepted by `send` and not yet by the system."""
 
     def start(self, on_messages: OnMessages, on_closed: OnClosed) -> None:
-        """Begin to receive.  To be called once; neither callback is called from inside it."""
+        """Begin to receive.  To be called once; neither callback is called from inside it.
+
+        Until then nothing is read, so neither messages nor the end of the peer are noticed.
+        """
 
     def send(self, messages: Sequence[msgspec.Struct]) -> None:
         """Send one frame with `messages`: now if the system takes it, else as soon as it does.

@@ -1,9 +1,9 @@
 """The dictionary of everything that crosses the wire, by direction.
 
-Rules for whoever edits it: fields are only ever added, at the end and with a default; a tag is never
-used twice; a class has one handler per receiving role, `on_<its name>`.  Requests and the answers to
-them are in `calls.py`; what users own (functions, arguments, values, exceptions) is bytes here, and
-nobody but the two ends opens them.
+Rules for whoever edits it: fields are only ever added, at the end and with a default; a tag is
+never used twice; a class has one handler per receiving role, `on_<its name>`.  Requests and the
+answers to them are in `calls.py`; what users own (functions, arguments, values, exceptions) is
+bytes here, and nobody but the two ends opens them.
 """
 
 import msgspec

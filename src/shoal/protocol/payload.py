@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 OUT_OF_BAND_NBYTES_MIN: Final = 16 * 1024
 """A smaller buffer costs less inside the stream than as a piece of its own."""
 
+NBUFFERS_MAX: Final = 1000
+"""Of one value; further ones go into the stream, since a frame has a limit for them as well."""
+
 DEFAULT_NBYTES: Final = 1_000_000
 """Assumed size in memory of a value that can't be measured."""
 
@@ -54,6 +57,8 @@ class InputRef:
 def dump(value: object) -> tuple[bytes, list[Buffer]]:
     """`value` as a header and its large buffers, which still are the memory of `value`.
 
+    A large pickle stream is a buffer as well, the first one; the header then is empty.
+
     Raises:
         Exception: whatever pickle and then cloudpickle raise.
 
@@ -66,7 +71,7 @@ def dump(value: object) -> tuple[bytes, list[Buffer]]:
             raw = buffer.raw()
         except BufferError:  # not contiguous, so it can't be sent as it lies
             return True
-        if raw.nbytes < OUT_OF_BAND_NBYTES_MIN:
+        if raw.nbytes < OUT_OF_BAND_NBYTES_MIN or len(buffers) >= NBUFFERS_MAX:
             return True
         buffers.append(raw)
         return False
@@ -77,19 +82,33 @@ def dump(value: object) -> tuple[bytes, list[Buffer]]:
     try:
         header = pickle.dumps(value, _PROTOCOL, buffer_callback=in_band)
         if _MAIN not in header and not _pickled_by_value():
-            return header, buffers
+            return _split(header, buffers)
     except Exception:
         pass  # cloudpickle can do more; if it can't either, its error is the one to show
     buffers.clear()
-    return _cloudpickle().dumps(value, _PROTOCOL, buffer_callback=in_band), buffers
+    return _split(_cloudpickle().dumps(value, _PROTOCOL, buffer_callback=in_band), buffers)
+
+
+def hand(value: object) -> tuple[bytes, list[Buffer]]:
+    """`value` itself in place of what `dump` would give, for a peer in the same process.
+
+    The types lie, since such a peer gets messages as they are; `load` gives the value back.
+    """
+    return cast(bytes, _Handed(value)), []
 
 
 def load(header: bytes, buffers: Iterable[Buffer] = ()) -> object:
-    """The value that `dump` made these of; it lives in the memory of `buffers`.
+    """The value that `dump` or `hand` made these of; it lives in the memory of `buffers`.
 
     Raises:
         BaseException: whatever the value's own code raises.
     """
+    claimed: object = header
+    if isinstance(claimed, _Handed):
+        return claimed.value
+    if not header:
+        remaining = iter(buffers)
+        return pickle.loads(cast(bytes, next(remaining)), buffers=remaining)
     return pickle.loads(header, buffers=buffers)
 
 
@@ -181,6 +200,15 @@ def kind_of(value: object) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
+class _Handed:
+    """Carries a value by reference."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
 class _Bytes:
     """Lets plain bytes travel as a buffer; pickle would copy them into its stream."""
 
@@ -221,6 +249,12 @@ class _BoundedStream:
         if nbytes > self.nbytes_left:
             raise _TooLarge
         return True
+
+
+def _split(stream: bytes, buffers: list[Buffer]) -> tuple[bytes, list[Buffer]]:
+    if len(stream) < OUT_OF_BAND_NBYTES_MIN:
+        return stream, buffers
+    return b"", [stream, *buffers]
 
 
 def _dump_bounded(value: object, nbytes_max: int) -> bytes | None:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from shoal.comms import (
+    AdmissionLimits,
     AuthenticationError,
     CommClosedError,
     ConnectError,
+    Connection,
     ListenError,
     connect,
     listen,
@@ -436,3 +438,62 @@ def test_two_loops_in_two_threads_talk_within_the_process() -> None:
     asyncio.run(main())
     assert stop.wait(10)
     thread.join()
+
+
+def test_a_crowd_from_one_host_is_let_in_although_few_may_wait_at_a_time() -> None:
+    """Who is turned away at the door tries again until the deadline."""
+
+    async def main() -> None:
+        admission = AdmissionLimits(unauthenticated_per_host_max=8)
+        async with service("tcp://127.0.0.1:0", shortcut=False, admission=admission) as served:
+            address = served.listener.address
+            connections = await asyncio.gather(
+                *(connect(address, KEYS, "worker", DECODER, timeout_seconds=20) for _ in range(60))
+            )
+            await served.end(59)
+            for connection in connections:
+                connection.abort()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_service_that_fails_to_take_a_peer_lets_it_go_and_the_loop_is_told(kind: str) -> None:
+    async def main() -> None:
+        problems: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: problems.append(told))
+
+        def on_connection(connection: Connection) -> None:
+            raise ValueError("a bug in the service")
+
+        listener = await listen(address_for(kind), KEYS, lambda _: DECODER, on_connection)
+        connection = await connect(listener.address, KEYS, "client", DECODER, timeout_seconds=5)
+        dialled = End(connection)
+        await dialled.told()
+        assert [str(problem["exception"]) for problem in problems] == ["a bug in the service"]
+        listener.close()
+        await listener.wait_closed()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_list_that_was_sent_may_be_used_again(kind: str) -> None:
+    async def story(dialled: End, accepted: End) -> None:
+        messages = [Note(1), Note(2)]
+        dialled.connection.send(messages)
+        messages.clear()
+        assert await accepted.heard(2) == [Note(1), Note(2)]
+
+    play(kind, story)
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_close_does_not_wait_for_ever_for_a_peer_that_does_not_read(kind: str) -> None:
+    async def story(dialled: End, accepted: End) -> None:
+        dialled.connection.send([Note(1)])
+        dialled.connection.close()
+        async with asyncio.timeout(5):
+            assert await dialled.told() is None
+
+    play(kind, story, start_server=False)

@@ -59,8 +59,8 @@ def test_arbitrary_bytes_are_messages_or_a_protocol_error(body: bytes) -> None:
         (encode([Count(1)])[:-1], "truncated"),
         (encode([Count(1)]) + b"\x00", "trailing"),
         (b"\x91" * 5000, r"\$\[0\]"),  # nested where no nesting belongs
-        (b"\x91\x92\x01\xdd\xff\xff\xff\xff", "understand"),  # announces 4 G elements
-        (b"\x91\x93\x01\x05\x91\xa1\xff", "utf-8"),  # not UTF-8
+        (b"\x91\x93\x01\x05\xdd\xff\xff\xff\xff", "truncated"),  # announces 4 G elements
+        (b"\x91\x93\x01\x05\x91\xa1\xff", "UTF-8"),  # not UTF-8
     ],
 )
 def test_a_body_that_does_not_belong_is_refused_with_its_place(body: bytes, complaint: str) -> None:
@@ -72,3 +72,12 @@ def test_a_field_added_later_is_no_trouble_for_an_older_reader() -> None:
     """Fields are only ever added, with a default: each side ignores or fills what it must."""
     assert DECODER.decode(msgspec.msgpack.encode([[1, 5, ["a"], "new"]])) == [Count(5, ["a"])]
     assert DECODER.decode(msgspec.msgpack.encode([[1, 5]])) == [Count(5)]
+
+
+class Box(msgspec.Struct, array_like=True, tag=1):
+    anything: object
+
+
+def test_a_body_nested_without_end_is_refused_like_any_other() -> None:
+    with pytest.raises(ProtocolError, match="recursion"):
+        Decoder(Box).decode(b"\x91\x92\x01" + b"\x91" * 100_000)

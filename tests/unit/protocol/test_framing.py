@@ -110,6 +110,21 @@ def test_frames_stay_as_they_were_when_more_bytes_arrive() -> None:
     assert first.body == b"first"
 
 
+def test_readers_that_share_a_scratch_do_not_mix_their_streams() -> None:
+    """Bytes of both arrive in turn, cut at every place in a frame."""
+    scratch = bytearray(SCRATCH_NBYTES)
+    streams = [on_the_wire(content(30, i), [content(40, i)]) * 3 for i in range(2)]
+    for piece_nbytes in range(1, 90):
+        readers = [FrameReader(scratch=scratch) for _ in streams]
+        frames: list[list[Frame]] = [[], []]
+        for at in range(0, len(streams[0]), piece_nbytes):
+            for i, stream in enumerate(streams):
+                frames[i] += read(readers[i], stream[at : at + piece_nbytes], [piece_nbytes])
+        for i in range(2):
+            assert [bytes(frame.body) for frame in frames[i]] == [content(30, i)] * 3
+            assert [bytes(frame.buffers[0]) for frame in frames[i]] == [content(40, i)] * 3
+
+
 LIMITS = FrameLimits(body_bytes_max=1000, nbuffers_max=3, buffer_bytes_max=5000)
 
 

@@ -1,8 +1,8 @@
 """What one step of the scheduler's machine works with: the state, what is due, what to say.
 
 Handlers change the state and note what became due: tasks to start, tasks that may be released,
-tasks that are ready, workers with room.  The end of the step carries all of it out together, so that
-a burst of a thousand events costs one decision.
+tasks that are ready, workers with room.  The end of the step carries all of it out together, so
+that a burst of a thousand events costs one decision.
 """
 
 from collections.abc import Callable

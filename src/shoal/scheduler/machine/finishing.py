@@ -73,6 +73,7 @@ def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
     if task.state == ERRED or not task.is_needed:
         core.free(worker, task.id)
         return
+    worker.leftovers.pop(task.id, None)  # it is a replica now
     if task.worker is not None:
         unplace(core, task, recall=True)
     task.nbytes = nbytes

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from shoal.errors import UnknownDependency
 from shoal.ids import ClientTaskId, TaskId
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import (
     CancelTasks,
     ClientHeartbeat,
@@ -51,6 +52,7 @@ def on_forget_client_code(core: Core, client: Client, message: ForgetClientCode)
 
 def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
     """Make the tasks that are new, link them, and note what is wanted.  Cost: O(tasks + edges)."""
+    _check_columns(client, message)
     sequence = _first_sequence(core, client, message)
     tasks: list[Task] = []
     for index in range(len(message.keys)):
@@ -127,6 +129,36 @@ def drop_client(core: Core, client: Client) -> None:
     for code in client.codes.values():
         drop_user(core, code)
     client.codes.clear()
+
+
+def _check_columns(client: Client, message: SubmitTasks) -> None:
+    """Refuse a message that contradicts itself, before anything is changed.
+
+    Raises:
+        ProtocolError: the client is broken, or not a client.
+    """
+    ntasks = len(message.keys)
+    if (
+        len(message.arguments) != ntasks
+        or len(message.codes) not in (1, ntasks)
+        or len(message.dependencies) not in (0, ntasks)
+        or len(message.prefix_indices) not in (0, ntasks)
+        or not message.prefixes
+    ):
+        raise ProtocolError("SubmitTasks has columns of different lengths")
+    if not all(code in client.codes for code in message.codes):
+        raise ProtocolError("SubmitTasks names a code that was not defined")
+    nprefixes = len(message.prefixes)
+    if not all(0 <= index < nprefixes for index in message.prefix_indices):
+        raise ProtocolError("SubmitTasks names a prefix that it does not have")
+    for index in (*message.held, *(message.wanted or ())):
+        if not 0 <= index < ntasks:
+            raise ProtocolError("SubmitTasks refers to a task that it does not have")
+    for index, numbers in enumerate(message.dependencies):
+        if numbers and max(numbers) >= message.first + index:
+            raise ProtocolError("SubmitTasks has a task before one that it depends on")
+        if len(numbers) > 1 and len(frozenset(numbers)) != len(numbers):
+            raise ProtocolError("SubmitTasks has a dependency twice")
 
 
 def _let_go(core: Core, client: Client, number: ClientTaskId) -> None:

@@ -7,6 +7,7 @@ stale: the task was released, moved or resubmitted while the answer travelled.
 from shoal.errors import InputsUnreachable
 from shoal.ids import RunId, TaskId
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import (
     InputsUnavailable,
     ReplicasAdded,
@@ -48,7 +49,6 @@ def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
     task = _task_of_run(core, worker, message.task, message.run)
     if task is None:
         return
-    _free_leftover(core, worker, task)
     unplace(core, task, recall=False)
     if task.retries > 0:
         task.retries -= 1
@@ -61,7 +61,6 @@ def on_run_returned(core: Core, worker: Worker, message: RunReturned) -> None:
     """A recalled run never began: place the task anew."""
     task = _task_of_run(core, worker, message.task, message.run)
     if task is not None:
-        _free_leftover(core, worker, task)
         unplace(core, task, recall=False)
         wait_again(core, task)
 
@@ -81,7 +80,6 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
     task = _task_of_run(core, worker, message.task, message.run)
     if task is None:
         return
-    _free_leftover(core, worker, task)
     unplace(core, task, recall=False)
     task.nfetch_failures += 1
     missing = [core.state.task_by_id.get(number) for number in message.missing]
@@ -99,6 +97,8 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
 
 def on_replicas_added(core: Core, worker: Worker, message: ReplicasAdded) -> None:
     """The worker holds copies: known results, scattered values, or what nobody needs any more."""
+    if len(message.tasks) != len(message.nbytes):
+        raise ProtocolError("ReplicasAdded has columns of different lengths")
     for number, nbytes in zip(message.tasks, message.nbytes, strict=True):
         task = core.state.task_by_id.get(number)
         if task is None:
@@ -140,25 +140,19 @@ def _ignore_stale_result(core: Core, worker: Worker, number: TaskId) -> None:
     if task is None:
         core.free(worker, number)
     elif task.worker is worker:
-        worker.leftovers[number] = None  # its new run there will overwrite it, or is told off below
+        worker.leftovers[number] = None  # overwritten by the new run's, or dropped when that ends
     elif task.who_has is None or worker not in task.who_has:
         core.free(worker, number)
-
-
-def _free_leftover(core: Core, worker: Worker, task: Task) -> None:
-    """A run ended without a result: drop what an earlier run of the task left on the worker."""
-    if task.id in worker.leftovers:
-        del worker.leftovers[task.id]
-        core.free(worker, task.id)
 
 
 def _distrust_holders(
     core: Core, dependency: Task, unreachable: list[Worker], give_up: bool
 ) -> None:
-    """Take from `dependency` the holders that lack it, and if `give_up` those out of reach too."""
+    """Take from `dependency` the holders that lack it, and if `give_up` those out of reach too.
+
+    They are told to drop it: one of them may have got a copy after the worker asked.
+    """
     for holder in list(dependency.who_has or ()):
-        if holder in unreachable:
-            if not give_up:
-                continue
+        if give_up or holder not in unreachable:
             core.free(holder, dependency.id)
-        lose_replica(core, dependency, holder)
+            lose_replica(core, dependency, holder)

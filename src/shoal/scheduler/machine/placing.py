@@ -8,7 +8,7 @@ restrictions; they too are sent only when it has room, so another worker may sti
 from heapq import heappop, heappush
 
 from shoal.ids import TaskId
-from shoal.protocol.messages import DefineCode, Input, RecallRuns, RunTask
+from shoal.protocol.messages import DefineCode, FreeReplicas, Input, RecallRuns, RunTask
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.model.entities import (
     NO_RUN,
@@ -30,10 +30,14 @@ SEQUENCE_BITS = 56
 URGENCY_STEPS = 1 << 16
 """Steps of urgency that are told apart within 1."""
 
+URGENCY_MAX = 1 << 40
+"""In steps.  Greater ones, infinity among them, count as this; what is no number as its opposite."""
+
 
 def to_priority(urgency: float, sequence: int) -> int:
     """One comparable number, smaller first: the more urgent first, then in order of submission."""
-    return (round(-urgency * URGENCY_STEPS) << SEQUENCE_BITS) + sequence
+    steps = round(max(-URGENCY_MAX, min(URGENCY_MAX, -urgency * URGENCY_STEPS)))
+    return (steps << SEQUENCE_BITS) + sequence
 
 
 def place_ready(core: Core) -> None:
@@ -80,6 +84,7 @@ def fill(core: Core) -> None:
 def unplace(core: Core, task: Task, *, recall: bool) -> None:
     """Undo the placement of a processing task, whose state the caller changes next.
 
+    What an earlier run of it left on the worker is dropped, since no new result overwrites it.
     `recall`: tell the worker to give the run back, if it was sent.
     """
     worker = task.worker
@@ -92,6 +97,9 @@ def unplace(core: Core, task: Task, *, recall: bool) -> None:
             core.to_worker(worker, RecallRuns([(task.id, task.run)]))
     else:
         worker.backlog_us -= expected_us
+    if task.id in worker.leftovers:
+        del worker.leftovers[task.id]
+        core.free(worker, task.id)
     task.worker = None
     task.run = NO_RUN
     core.refill[worker] = None
@@ -248,6 +256,9 @@ def _steal(core: Core, thief: Worker) -> None:
         expected_us = victim.processing.pop(task)
         victim.backlog_us -= expected_us
         heappop(victim.backlog)
+        if task.id in victim.leftovers:
+            del victim.leftovers[task.id]
+            core.to_worker(victim, FreeReplicas([task.id]))
         update_load(core, victim)
         task.worker = thief
         thief.processing[task] = expected_us

@@ -16,11 +16,17 @@ from shoal.scheduler.model.entities import (
 
 
 def start_all(core: Core) -> None:
-    """Begin every noted task that is still needed, and what it needs, however deep."""
+    """Begin every noted task that is still needed, and what it needs, however deep.
+
+    One that nobody needs, since what depends on it has failed at once, is let go.
+    """
     while core.starting:
         task = core.starting.pop()
-        if task.state == RELEASED and task.is_needed:
-            begin(core, task)
+        if task.state == RELEASED:
+            if task.is_needed:
+                begin(core, task)
+            else:
+                core.releasing.append(task)
 
 
 def begin(core: Core, task: Task) -> None:

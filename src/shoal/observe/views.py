@@ -1,0 +1,373 @@
+"""Read-only views of the scheduler with the attribute names that upstream's users know.
+
+A view is made when it is asked for and holds a reference to an entity; nothing here is copied or
+kept up to date, and nothing can be changed through it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from shoal.ids import Key
+from shoal.protocol.keys import from_canonical, to_canonical
+from shoal.scheduler.machine.story import Story
+from shoal.scheduler.model.entities import Client, Prefix, Task, Worker
+from shoal.scheduler.model.state import SchedulerState
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+PROCESSING_SECONDS: Final = 1e-6
+"""Microseconds, in which durations are kept, to seconds, in which they are shown."""
+
+
+class MappingView(Mapping[K, V], Generic[K, V]):
+    """A mapping over another, with its keys and values translated when they are looked at."""
+
+    def __init__(
+        self,
+        source: Mapping[Any, Any],
+        to_key: Callable[[K], Any],
+        from_key: Callable[[Any], K],
+        view: Callable[[Any], V],
+    ) -> None:
+        self._source = source
+        self._to_key = to_key
+        self._from_key = from_key
+        self._view = view
+
+    def __getitem__(self, key: K) -> V:
+        try:
+            return self._view(self._source[self._to_key(key)])
+        except (KeyError, TypeError):
+            raise KeyError(key) from None
+
+    def __iter__(self) -> Iterator[K]:
+        return map(self._from_key, list(self._source))
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def view_of_tasks(tasks: Mapping[Key, Task]) -> "MappingView[object, TaskView]":
+    """Tasks by the user's key."""
+    return MappingView(tasks, to_canonical, from_canonical, TaskView)
+
+
+class _View:
+    """Equal and hashed as the entity that it shows."""
+
+    __slots__ = ("_entity",)
+
+    def __init__(self, entity: Any) -> None:
+        self._entity = entity
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _View) and self._entity is other._entity
+
+    def __hash__(self) -> int:
+        return hash(self._entity)
+
+    def __repr__(self) -> str:
+        return repr(self._entity)
+
+
+class PrefixView(_View):
+    """All tasks of one function."""
+
+    _entity: Prefix
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """What their keys begin with."""
+        return self._entity.name
+
+    @property
+    def duration_average(self) -> float:
+        """Seconds; -1 if none has finished."""
+        us = self._entity.duration_us
+        return us if us < 0 else us * PROCESSING_SECONDS
+
+
+class TaskView(_View):
+    """A task as the scheduler sees it."""
+
+    _entity: Task
+    __slots__ = ()
+
+    @property
+    def key(self) -> object:
+        """The user's key."""
+        return from_canonical(self._entity.key)
+
+    @property
+    def state(self) -> str:
+        """released, waiting, queued, no-worker, processing, memory, erred or forgotten."""
+        return self._entity.state
+
+    @property
+    def prefix(self) -> PrefixView:
+        """All tasks of its function."""
+        return PrefixView(self._entity.prefix)
+
+    @property
+    def dependencies(self) -> "set[TaskView]":
+        """What it needs."""
+        return {TaskView(task) for task in self._entity.dependencies}
+
+    @property
+    def dependents(self) -> "set[TaskView]":
+        """What needs it."""
+        return {TaskView(task) for task in self._entity.dependents or ()}
+
+    @property
+    def waiting_on(self) -> "set[TaskView]":
+        """Dependencies that are not in memory, if it is waiting."""
+        if self.state != "waiting":
+            return set()
+        return {view for view in self.dependencies if view.state != "memory"}
+
+    @property
+    def waiters(self) -> "set[TaskView]":
+        """Dependents that still need its result."""
+        needing = ("waiting", "queued", "no-worker", "processing")
+        return {view for view in self.dependents if view.state in needing}
+
+    @property
+    def who_has(self) -> "set[WorkerView]":
+        """Workers that hold its result."""
+        return {WorkerView(worker) for worker in self._entity.who_has or ()}
+
+    @property
+    def processing_on(self) -> "WorkerView | None":
+        """The worker on which it is placed."""
+        worker = self._entity.worker
+        return None if worker is None else WorkerView(worker)
+
+    @property
+    def who_wants(self) -> "set[ClientView]":
+        """Clients that hold a future of it."""
+        return {ClientView(client) for client, _ in self._entity.wants}
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its result in memory; -1 if it is not known."""
+        return self._entity.nbytes
+
+    def get_nbytes(self) -> int:
+        """Size of its result in memory; 1024 if it is not known."""
+        return self._entity.nbytes if self._entity.nbytes >= 0 else 1024
+
+    @property
+    def priority(self) -> int:
+        """Smaller is sooner."""
+        return self._entity.priority
+
+    @property
+    def retries(self) -> int:
+        """Runs that may still fail before it does."""
+        return self._entity.retries
+
+    @property
+    def suspicious(self) -> int:
+        """Workers that died as it ran there."""
+        return self._entity.blame
+
+    @property
+    def run_id(self) -> int:
+        """The number of its present run; 0 if it has none."""
+        return self._entity.run
+
+    @property
+    def type(self) -> str | None:
+        """Name of the type of its result, if it is known."""
+        return self._entity.kind or None
+
+    @property
+    def exception_text(self) -> str:
+        """The error it ended with; empty if it did not."""
+        failure = self._entity.failure
+        return "" if failure is None else failure.text
+
+    @property
+    def traceback_text(self) -> str:
+        """The traceback of the error it ended with; empty if it did not."""
+        failure = self._entity.failure
+        return "" if failure is None else failure.traceback_text
+
+    @property
+    def host_restrictions(self) -> set[str] | None:
+        """Workers or hosts that alone may run it; None if any may."""
+        return set(self._entity.options.workers) or None
+
+    worker_restrictions = host_restrictions
+
+    @property
+    def loose_restrictions(self) -> bool:
+        """Whether restrictions are a preference only."""
+        return self._entity.options.allow_other_workers
+
+
+class WorkerView(_View):
+    """A worker as the scheduler sees it."""
+
+    _entity: Worker
+    __slots__ = ()
+
+    @property
+    def address(self) -> str:
+        """Where it is reached."""
+        return self._entity.address
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._entity.name
+
+    @property
+    def host(self) -> str:
+        """The host it runs on."""
+        return self._entity.host
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._entity.pid
+
+    @property
+    def nthreads(self) -> int:
+        """Its threads for tasks."""
+        return self._entity.nthreads
+
+    @property
+    def memory_limit(self) -> int:
+        """Bytes; 0 if there is none."""
+        return self._entity.memory_limit
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the results that it holds."""
+        return self._entity.nbytes
+
+    @property
+    def occupancy(self) -> float:
+        """Seconds of expected work that was given to it."""
+        return self._entity.occupancy_us * PROCESSING_SECONDS
+
+    @property
+    def processing(self) -> "dict[TaskView, float]":
+        """Tasks placed on it, and how long each is expected to take (s)."""
+        processing = self._entity.processing.items()
+        return {TaskView(task): us * PROCESSING_SECONDS for task, us in processing}
+
+    @property
+    def has_what(self) -> "dict[TaskView, None]":
+        """Tasks whose results it holds."""
+        return {TaskView(task): None for task in self._entity.has_what}
+
+    @property
+    def resources(self) -> dict[str, float]:
+        """Abstract amounts that it offers."""
+        return dict(self._entity.resources)
+
+
+class ClientView(_View):
+    """A client as the scheduler sees it."""
+
+    _entity: Client
+    __slots__ = ()
+
+    @property
+    def client_key(self) -> str:
+        """What it is called."""
+        return self._entity.name
+
+    @property
+    def wants_what(self) -> set[TaskView]:
+        """Tasks of which it holds futures."""
+        return {TaskView(task) for task in self._entity.tasks.values()}
+
+
+class SchedulerView:
+    """What upstream's scheduler shows of its state."""
+
+    def __init__(self, state: SchedulerState, story: Story) -> None:
+        self._state = state
+        self._story = story
+
+    @property
+    def tasks(self) -> MappingView[object, TaskView]:
+        """Tasks by the user's key."""
+        return view_of_tasks(self._state.tasks)
+
+    @property
+    def workers(self) -> MappingView[str, WorkerView]:
+        """Workers by address."""
+        return MappingView(self._state.workers, _same, _same, WorkerView)
+
+    @property
+    def clients(self) -> dict[str, ClientView]:
+        """Clients by name."""
+        return {client.name: ClientView(client) for client in self._state.clients.values()}
+
+    @property
+    def task_prefixes(self) -> MappingView[str, PrefixView]:
+        """Prefixes by name."""
+        return MappingView(self._state.prefixes, _same, _same, PrefixView)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Addresses by worker's name."""
+        return {worker.name: worker.address for worker in self._state.workers.values()}
+
+    @property
+    def unrunnable(self) -> set[TaskView]:
+        """Tasks that no connected worker may run."""
+        return {TaskView(task) for task in self._state.unrunnable}
+
+    @property
+    def queued(self) -> list[TaskView]:
+        """Ready tasks that are kept until some worker has room.  Cost: O(tasks)."""
+        return [TaskView(task) for task in self._state.tasks.values() if task.state == "queued"]
+
+    @property
+    def idle(self) -> dict[str, WorkerView]:
+        """Workers that could run more than they were given."""
+        return {
+            worker.address: WorkerView(worker)
+            for worker in self._state.workers.values()
+            if len(worker.processing) < worker.nthreads
+        }
+
+    @property
+    def total_nthreads(self) -> int:
+        """Threads of all workers."""
+        return sum(worker.nthreads for worker in self._state.workers.values())
+
+    @property
+    def total_occupancy(self) -> float:
+        """Seconds of expected work that was given to workers."""
+        occupied = sum(worker.occupancy_us for worker in self._state.workers.values())
+        return occupied * PROCESSING_SECONDS
+
+    @property
+    def transition_log(self) -> list[tuple[object, str, str, str, float]]:
+        """Recorded transitions: key, before, after, cause, when (s, monotonic); oldest first."""
+        return [
+            (from_canonical(key), before, after, cause, at)
+            for at, key, before, after, cause, _ in self._story
+        ]
+
+    def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
+        """The recorded transitions of these keys, oldest first.  Cost: O(records)."""
+        return [
+            (from_canonical(record.key), record.start, record.finish, record.cause, record.at)
+            for record in self._story.about(to_canonical(key) for key in keys)
+        ]

@@ -1,0 +1,199 @@
+"""What is true of the scheduler's state after every step; each broken one is a sentence.
+
+Asked by the simulator, the scenes, and a service with `validate=True`.  Cost: O(tasks + edges +
+replicas + workers) for `check`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from shoal.scheduler.model.entities import (
+    ERRED,
+    FORGOTTEN,
+    MEMORY,
+    NEEDS_INPUTS,
+    NO_RUN,
+    NO_WORKER,
+    PROCESSING,
+    QUEUED,
+    RELEASED,
+    WAITING,
+    Task,
+    Worker,
+)
+from shoal.scheduler.model.state import SchedulerState
+
+
+def check(state: SchedulerState) -> Iterator[str]:
+    """A sentence for each invariant that is broken, and for whom."""
+    for task in state.tasks.values():
+        yield from state_fits_facts(state, task)
+        yield from relations_mirror(state, task)
+        yield from counters_are_exact(task)
+    for worker in state.workers.values():
+        yield from worker_adds_up(state, worker)
+        yield from indexes_place(state, worker)
+    yield from indexes_agree(state)
+    yield from wants_mirror(state)
+    yield from ready_work_moves(state)
+
+
+def state_fits_facts(state: SchedulerState, task: Task) -> Iterator[str]:
+    """A task's state says what is so: memory means held, processing means placed, and so on."""
+    held = task.who_has is not None or task.value is not None
+    if (task.state == MEMORY) != held:
+        yield f"{task!r} is {task.state} but {'is' if held else 'is not'} held"
+    if (task.state == PROCESSING) != (task.worker is not None):
+        yield f"{task!r} is {task.state} but placed on {task.worker}"
+    if task.run != NO_RUN and task.worker is None:
+        yield f"{task!r} has run {task.run} on no worker"
+    if (task.state == NO_WORKER) != (task in state.unrunnable):
+        yield f"{task!r} and the list of unrunnable tasks disagree"
+    if (task.state == ERRED) != (task.failure is not None):
+        yield f"{task!r} is {task.state} with failure {task.failure}"
+    if task.state == FORGOTTEN:
+        yield f"{task!r} is forgotten but indexed"
+    if task.state == RELEASED and task.is_needed:
+        yield f"{task!r} is needed but nothing is done about it"
+    if task.state == RELEASED and task.dependents is None and not task.is_needed:
+        yield f"{task!r} is of no use but not forgotten"
+    if task.state in NEEDS_INPUTS | {MEMORY} and not task.is_needed:
+        yield f"{task!r} is not needed by anybody"
+    if task.state == WAITING and task.code is not None and task.nwaiting == 0:
+        yield f"{task!r} waits for nothing"
+    if task.blame > state.settings.allowed_failures and task.state not in (ERRED, RELEASED):
+        yield f"{task!r} has blame {task.blame}"
+    if task.state in (QUEUED, NO_WORKER) or (task.state == PROCESSING and task.run == NO_RUN):
+        for dependency in task.dependencies:
+            if dependency.state != MEMORY:
+                yield f"{task!r} is ready though its input {dependency!r} is not"
+
+
+def relations_mirror(state: SchedulerState, task: Task) -> Iterator[str]:
+    """Both ends of every relation agree, and no end refers to what has gone."""
+    if state.task_by_id.get(task.id) is not task:
+        yield f"{task!r} is not the task with number {task.id}"
+    for dependency in task.dependencies:
+        if state.tasks.get(dependency.key) is not dependency:
+            yield f"{task!r} depends on {dependency!r}, which has gone"
+        if dependency.dependents is None or task not in dependency.dependents:
+            yield f"{dependency!r} does not know its dependent {task!r}"
+    for dependent in task.dependents or ():
+        if task not in dependent.dependencies:
+            yield f"{dependent!r} does not know its dependency {task!r}"
+    for worker in task.who_has or ():
+        if state.workers.get(worker.address) is not worker:
+            yield f"{task!r} is held by {worker}, which has gone"
+        if task not in worker.has_what:
+            yield f"{worker} does not know that it holds {task!r}"
+    worker_of_run = task.worker
+    if worker_of_run is not None:
+        if state.workers.get(worker_of_run.address) is not worker_of_run:
+            yield f"{task!r} is placed on {worker_of_run}, which has gone"
+        if task not in worker_of_run.processing:
+            yield f"{worker_of_run} does not know that {task!r} is placed there"
+    if task.code is not None and state.codes.get(task.code.id) is not task.code:
+        yield f"{task!r} has {task.code!r}, which has gone"
+
+
+def counters_are_exact(task: Task) -> Iterator[str]:
+    """Counts equal what they count."""
+    nwaiters = sum(dependent.state in NEEDS_INPUTS for dependent in task.dependents or ())
+    if task.nwaiters != nwaiters:
+        yield f"{task!r} counts {task.nwaiters} waiters, there are {nwaiters}"
+    if task.state == WAITING:
+        nwaiting = sum(dependency.state != MEMORY for dependency in task.dependencies)
+        if task.nwaiting != nwaiting:
+            yield f"{task!r} waits for {task.nwaiting} inputs, {nwaiting} are missing"
+        for dependency in task.dependencies:
+            if dependency.state in (RELEASED, ERRED, FORGOTTEN):
+                yield f"{task!r} waits for {dependency!r}, about which nothing is done"
+
+
+def worker_adds_up(state: SchedulerState, worker: Worker) -> Iterator[str]:
+    """A worker's sums are the sums of its parts, in whole microseconds and bytes."""
+    sent = [task for task in worker.processing if task.run != NO_RUN]
+    sent_us = sum(worker.processing[task] for task in sent)
+    backlog_us = sum(worker.processing.values()) - sent_us
+    nbytes = sum(task.nbytes for task in worker.has_what)
+    for name, kept, real in (
+        ("runs out", worker.nsent, len(sent)),
+        ("work out", worker.sent_us, sent_us),
+        ("work in the backlog", worker.backlog_us, backlog_us),
+        ("bytes held", worker.nbytes, nbytes),
+    ):
+        if kept != real:
+            yield f"{worker} counts {kept} {name}, there are {real}"
+    for task in worker.processing:
+        if task.worker is not worker or task.state != PROCESSING:
+            yield f"{worker} has {task!r}, which is placed on {task.worker}"
+    for task in worker.has_what:
+        if task.who_has is None or worker not in task.who_has:
+            yield f"{worker} holds {task!r}, which does not know it"
+    entries = {id(entry[2]) for entry in worker.backlog}
+    for task in worker.processing:
+        if task.run == NO_RUN and id(task) not in entries:
+            yield f"{task!r} is in the backlog of {worker}, but has no entry in its heap"
+    for code in worker.told:
+        if worker not in code.told or state.codes.get(code.id) is not code:
+            yield f"{worker} was told {code!r}, which does not know it or has gone"
+
+
+def indexes_place(state: SchedulerState, worker: Worker) -> Iterator[str]:
+    """Every worker is in the indexes where it belongs, under its present load."""
+    load = worker.occupancy_us // worker.nthreads
+    for name, index, belongs, value in (
+        ("loads", state.loads, not worker.is_leaving, load),
+        ("backlogged", state.backlogged, len(worker.processing) > worker.nsent, load),
+    ):
+        if (worker in index) != belongs:
+            yield f"{worker} {'is not' if belongs else 'is'} in the index {name}"
+        elif belongs and index.bucket_of[worker] != value.bit_length():
+            yield f"{worker} is in the wrong bucket of {name}"
+    if (worker in state.piped) != (worker.nsent > worker.nthreads):
+        yield f"{worker} and the list of workers with a pipe disagree"
+
+
+def indexes_agree(state: SchedulerState) -> Iterator[str]:
+    """Two indexes of one thing have the same things, and counts by state are exact."""
+    if len(state.tasks) != len(state.task_by_id):
+        yield f"{len(state.tasks)} tasks have keys, {len(state.task_by_id)} have numbers"
+    if len(state.workers) != len(state.worker_by_id):
+        yield f"{len(state.workers)} workers have addresses, {len(state.worker_by_id)} numbers"
+    real = Counter(task.state for task in state.tasks.values())
+    kept = Counter({name: n for name, n in state.ntasks.items() if n})
+    if kept != real:
+        yield f"counted by state {dict(kept)}, there are {dict(real)}"
+    users = Counter(task.code.id for task in state.tasks.values() if task.code is not None)
+    for client in state.clients.values():
+        users.update(code.id for code in client.codes.values())
+    for code in state.codes.values():
+        if code.nusers != users[code.id]:
+            yield f"{code!r} has {users[code.id]} users in truth"
+
+
+def wants_mirror(state: SchedulerState) -> Iterator[str]:
+    """Clients' wants and holds agree with the tasks'."""
+    nwants = nholds = 0
+    for client in state.clients.values():
+        nwants += len(client.tasks)
+        nholds += len(client.held)
+        for number, task in client.tasks.items():
+            if (client, number) not in task.wants or state.tasks.get(task.key) is not task:
+                yield f"{client} wants {task!r} as {number}, which does not know it"
+        for task in client.held.values():
+            if state.tasks.get(task.key) is not task:
+                yield f"{client} holds {task!r}, which has gone"
+    if nwants != sum(len(task.wants) for task in state.tasks.values()):
+        yield "tasks are wanted by clients that do not know it"
+    if nholds != sum(task.nholds for task in state.tasks.values()):
+        yield "tasks are held by clients that do not know it"
+
+
+def ready_work_moves(state: SchedulerState) -> Iterator[str]:
+    """Nothing is kept here while a worker that may take it has room."""
+    if state.ntasks[QUEUED] and len(state.open):
+        yield f"{state.ntasks[QUEUED]} tasks are queued while {state.open.lowest()} has room"
+    for worker in state.workers.values():
+        if worker in state.open and len(worker.processing) > worker.nsent:
+            yield f"{worker} has room and a backlog"

@@ -1,0 +1,304 @@
+"""The scheduler as a service: a listener, the machine, and a timer.
+
+One path for everything that happens: step the machine, send what it left for each peer as one
+frame, arm the timer.  A step that raises is a bug: the service logs its story and closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Generator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from shoal.comms import Listener, ProtocolError, listen, new_token, publish_token
+from shoal.comms.authority import Publication
+from shoal.comms.exchange import ReplicaExchange
+from shoal.ids import Epoch
+from shoal.observe.status import Status
+from shoal.observe.views import SchedulerView
+from shoal.protocol.calls import ClientToScheduler, Identity, WorkerToScheduler
+from shoal.protocol.codec import Decoder
+from shoal.protocol.handshake import CLIENT, WORKER, Keyring
+from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, Shutdown
+from shoal.scheduler.machine.invariants import check
+from shoal.scheduler.machine.step import SchedulerMachine
+from shoal.scheduler.model.entities import Client, Worker
+from shoal.scheduler.shell.operations import Operations, identity_of
+from shoal.scheduler.shell.peers import Peer
+from shoal.scheduler.shell.settings import read_settings
+
+logger = logging.getLogger("shoal.scheduler")
+
+DECODER_BY_ROLE: Final[Mapping[str, Decoder]] = {
+    CLIENT: Decoder(ClientToScheduler),
+    WORKER: Decoder(WorkerToScheduler),
+}
+
+
+class Scheduler(SchedulerView):
+    """A scheduler in this process; `await Scheduler(...)` or `async with` starts it.
+
+    Everything that upstream's scheduler shows (`tasks`, `workers`, ...) is a read-only view.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        protocol: str = "tcp",
+        sock: socket.socket | None = None,
+        token: bytes | None = None,
+        allowed_failures: int | None = None,
+        worker_ttl: float | str | None = None,
+        validate: bool = False,
+        worker_saturation: float | None = None,
+        services: Mapping[str, int] | None = None,
+    ) -> None:
+        """Nothing happens before it is started.
+
+        Args:
+            host: where to listen; `protocol` "inproc" needs none.
+            port: 0 = a free one.
+            protocol: "tcp", "unix" or "inproc".
+            sock: a listening socket to adopt instead.
+            token: what clients and workers must hold; made if None.
+            allowed_failures: workers that may die while running a task, before it is to blame.
+            worker_ttl: silence after which a worker is lost.
+            validate: check every invariant after every step; slow, for tests.
+            worker_saturation: runs out at once per thread.
+        """
+        self.settings = read_settings(
+            allowed_failures=allowed_failures,
+            worker_ttl_seconds=worker_ttl,
+            worker_saturation=worker_saturation,
+        )
+        self.machine = SchedulerMachine(self.settings, Epoch(secrets.randbits(63) | 1))
+        super().__init__(self.machine.state, self.machine.story)
+        self.id = f"Scheduler-{secrets.token_hex(16)}"
+        self.token = token or new_token()
+        self.address = ""
+        self.services = dict(services or {})
+        self.status = Status.created
+        self.operations = Operations(self)
+        self._asked = _address(protocol, host, port, self.id)
+        self._sock = sock
+        self._validate = validate
+        self._started_at = time.time()  # for display only
+        self._peers: dict[Worker | Client, Peer] = {}
+        self._strangers: dict[Peer, None] = {}  # connected, but not registered yet
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._starting: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.start().__await__()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> Self:
+        """Listen; returns at once if it does already.
+
+        Raises:
+            ListenError: the address is taken, or not ours.
+        """
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(self._start())
+        await self._starting
+        return self
+
+    async def _start(self) -> None:
+        self.status = Status.starting
+        self._loop = asyncio.get_running_loop()
+        self._finished = asyncio.Event()
+        keyring = Keyring.from_token(self.token)
+        self.exchange = ReplicaExchange(keyring)
+        self._listener: Listener = await listen(
+            self._asked,
+            keyring,
+            DECODER_BY_ROLE.__getitem__,
+            self._accept,
+            sock=self._sock,
+        )
+        self.address = self._listener.address
+        self._publication: Publication = publish_token(self.address, self.token)
+        self.status = Status.running
+        logger.info("scheduler at %s", self.address)
+
+    def receive_from_worker(self, worker: Worker, messages: Sequence[Message]) -> None:
+        """A worker has spoken."""
+        self._step(self.machine.receive_from_worker, worker, messages, self._loop.time())
+
+    def receive_from_client(self, client: Client, messages: Sequence[Message]) -> None:
+        """A client has spoken."""
+        self._step(self.machine.receive_from_client, client, messages, self._loop.time())
+
+    def worker_joined(self, peer: Peer, message: RegisterWorker) -> Worker:
+        """A worker has said who it is.  Raises NameTaken."""
+        before = self.machine.state.workers.get(message.address)
+        worker = self.machine.worker_joined(message, self._loop.time())
+        if before is not None:
+            self._peers.pop(before).connection.close()
+        self._welcome(peer, worker)
+        return worker
+
+    def client_joined(self, peer: Peer, message: RegisterClient) -> Client:
+        """A client has said who it is."""
+        client = self.machine.client_joined(message, self._loop.time())
+        self._welcome(peer, client)
+        return client
+
+    def peer_lost(self, peer: Peer, reason: Exception | None) -> None:
+        """A connection has ended."""
+        self._strangers.pop(peer, None)
+        entity = peer.entity
+        if entity is None or self._peers.get(entity) is not peer:
+            return
+        del self._peers[entity]
+        now = self._loop.time()
+        if isinstance(entity, Worker):
+            why = str(reason) if reason is not None else "its process ended or closed"
+            self.exchange.forget(entity.address)
+            self._step(self.machine.worker_lost, entity, now, why)
+        else:
+            self._step(self.machine.client_lost, entity, now)
+
+    def peer_of(self, worker: Worker) -> Peer:
+        """The connection of a registered worker.
+
+        Raises:
+            ConnectionError: it has just gone.
+        """
+        try:
+            return self._peers[worker]
+        except KeyError:
+            raise ConnectionError(f"the worker at {worker.address} has just gone") from None
+
+    def dismiss(self, worker: Worker, reason: str) -> None:
+        """Have a worker close; what it ran is run elsewhere, and nothing is to blame."""
+        peer = self._peers.pop(worker, None)
+        if peer is not None:
+            peer.send([Shutdown(reason)])
+            peer.connection.close()
+            self._step(self.machine.worker_lost, worker, self._loop.time(), reason, True)
+
+    def identity(self) -> Identity:
+        """What the scheduler and its workers are."""
+        return identity_of(self, self._started_at)
+
+    def close_soon(self, reason: str) -> None:
+        """Close in a task of its own; for callers that must not wait for themselves."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close(reason))
+
+    async def close(self, reason: str = "closed") -> None:
+        """Tell every worker and client, and end; returns when nothing is left of it."""
+        if self._starting is None:
+            self.status = Status.closed
+            return
+        self.close_soon(reason)
+        assert self._closing is not None
+        await asyncio.shield(self._closing)
+
+    async def finished(self) -> None:
+        """Wait until it has closed."""
+        await self._finished.wait()
+
+    async def _close(self, reason: str) -> None:
+        self.status = Status.closing
+        self._publication.withdraw()
+        self._listener.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.operations.close()
+        peers = [*self._peers.values(), *self._strangers]
+        for peer in peers:
+            peer.send([Shutdown(reason)])
+            peer.connection.close()
+        await asyncio.gather(*(peer.connection.wait_closed() for peer in peers))
+        await self.exchange.close()
+        await self._listener.wait_closed()
+        self.status = Status.closed
+        self._finished.set()
+        logger.info("scheduler at %s closed: %s", self.address, reason)
+
+    def _accept(self, connection: Any) -> None:
+        if self.status == Status.running:
+            self._strangers[Peer(self, connection)] = None
+        else:
+            connection.abort()
+
+    def _welcome(self, peer: Peer, entity: Worker | Client) -> None:
+        self._strangers.pop(peer, None)
+        self._peers[entity] = peer
+        self._after_step()
+
+    def _step(self, event: Any, *args: Any) -> None:
+        """Step the machine and do what it says.  Nothing is said any more once we close."""
+        if self.status != Status.running:
+            return
+        try:
+            event(*args)
+        except ProtocolError:
+            raise  # the peer's fault: its connection ends, and nobody else's
+        except Exception:
+            logger.critical(
+                "bug in the scheduler's machine; it closes. The last transitions:\n%s",
+                "\n".join(str(record) for record in list(self.machine.story)[-50:]),
+                exc_info=True,
+            )
+            self.close_soon("a bug in the scheduler, see its log")
+            return
+        self._after_step()
+
+    def _after_step(self) -> None:
+        """Send what is to be said, one frame for each peer, and arm the timer."""
+        peers = self._peers
+        for entity, messages in self.machine.take_outgoing():
+            peer = peers.get(entity)
+            if peer is not None:
+                peer.send(messages)
+        wake_at = self.machine.wake_at
+        if wake_at is not None and (self._timer is None or wake_at < self._timer_at):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = wake_at
+            self._timer = self._loop.call_at(wake_at, self._wake)
+        if self._validate:
+            broken = list(check(self.machine.state))
+            assert not broken, broken
+
+    def _wake(self) -> None:
+        self._timer = None
+        silent: list[Worker] = []
+        self._step(lambda: silent.extend(self.machine.wake(self._loop.time())))
+        for worker in silent:
+            peer = self._peers.pop(worker, None)
+            if peer is not None:
+                peer.connection.close()
+
+
+def _address(protocol: str, host: str, port: int, name: str) -> str:
+    """Where to listen."""
+    if protocol == "inproc":
+        return f"inproc://{name}"
+    if protocol == "unix":
+        return f"unix://@shoal-{os.getpid()}-{name[-8:]}"
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"{protocol}://{bracketed}:{port}"
