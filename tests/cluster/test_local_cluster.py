@@ -1,0 +1,361 @@
+"""A cluster on this machine, with real processes: how it starts, what it says, how it ends."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import dask
+import psutil
+import pytest
+
+from shoal import Client, LocalCluster
+from shoal.client.errors import WorkersLate
+from shoal.comms import ListenError
+from shoal.deploy.errors import ClusterClosed, NotPlain, ProcessDied, UnknownOptions, WrongWith
+from shoal.errors import UnsupportedOption
+
+SCRIPT = """
+import json, sys
+from shoal import LocalCluster
+cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=True)
+print(json.dumps([cluster.scheduler.pid, cluster.workers[0].pid]), flush=True)
+how = sys.stdin.readline().strip()
+if how == "exit":
+    sys.exit(0)
+sys.stdin.readline()
+"""
+
+
+def test_scheduler_and_workers_have_processes_of_their_own() -> None:
+    with LocalCluster(n_workers=2, threads_per_worker=3, processes=True) as cluster:
+        pids = [cluster.scheduler.pid, *(w.pid for w in cluster.workers.values())]
+        assert len({os.getpid(), *pids}) == 4
+        assert all(psutil.Process(pid).ppid() == os.getpid() for pid in pids)
+        assert list(cluster.workers) == [0, 1]
+        facts = cluster.scheduler_info
+        assert facts["address"] == cluster.scheduler_address
+        assert facts["total_threads"] == 6
+        assert {w["pid"] for w in facts["workers"].values()} == set(pids[1:])
+        assert cluster.plan == cluster.requested == cluster.observed == {0, 1}
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+    assert cluster.status == "closed"
+
+
+def test_a_token_stands_in_no_command_line_and_no_environment() -> None:
+    with LocalCluster(n_workers=1, processes=True) as cluster:
+        secret = cluster.token.decode()
+        for pid in (cluster.scheduler.pid, cluster.workers[0].pid):
+            process = psutil.Process(pid)
+            assert secret not in " ".join(process.cmdline())
+            assert secret not in str(process.environ())
+            assert secret not in repr(cluster) + cluster._repr_html_()
+
+
+def test_workers_start_without_heavy_imports_and_without_the_users_main() -> None:
+    with Client(n_workers=1, threads_per_worker=1, processes=True) as client:
+        for name in ("numpy", "pandas", "dask.array", "tornado", "pytest"):
+            assert client.submit(lambda n: n in sys.modules, name).result() is False, name
+        main = client.submit(lambda: sys.modules["__main__"].__dict__.get("__file__")).result()
+        assert main is None
+
+
+def test_workers_know_the_configuration_and_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "module_of_the_user.py").write_text("def answer():\n    return 42\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import module_of_the_user  # type: ignore[import-not-found]
+
+    with (
+        dask.config.set({"answer.of.the-user": [1, "two"]}),
+        Client(n_workers=1, threads_per_worker=1, processes=True) as client,
+    ):
+        found = client.submit(lambda: dask.config.get("answer.of.the-user")).result()
+        assert found == [1, "two"]
+        assert client.submit(module_of_the_user.answer).result() == 42
+        assert client.submit(sys.getswitchinterval).result() == pytest.approx(0.001)
+
+
+def input_of_nobody() -> str:
+    """All that standard input holds."""
+    return open(0, closefd=False).read()
+
+
+def test_tasks_find_an_empty_stdin_and_print_to_the_same_terminal(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with Client(n_workers=1, threads_per_worker=1, processes=True) as client:
+        assert client.submit(input_of_nobody).result() == ""
+        client.submit(lambda: print("said by a task", flush=True)).result()
+    out, err = capfd.readouterr()
+    assert out == "said by a task\n"
+    assert err == ""
+
+
+def test_no_processes_means_one_loop_and_no_sockets() -> None:
+    before = psutil.Process().children()
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=False) as cluster:
+        assert cluster.scheduler_address.startswith("inproc://")
+        assert psutil.Process().children() == before
+        assert len(cluster.scheduler.workers) == 2
+        with Client(cluster) as client:
+            assert client.submit(os.getpid).result() == os.getpid()
+
+
+def test_a_cluster_grows_and_shrinks() -> None:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False) as cluster:
+        cluster.scale(3)
+        cluster.wait_for_workers(3, timeout=10)
+        assert cluster.plan == {0, 1, 2}
+        cluster.scale_down([0, cluster.workers[2].address])
+        assert cluster.plan == {1}
+        cluster.scale(cores=2)
+        cluster.wait_for_workers(2, timeout=10)
+        assert cluster.plan == {1, 3}  # a name is never used twice
+        cluster.scale(memory=cluster._worker_options["memory_limit"] * 2.5)
+        cluster.wait_for_workers(3, timeout=10)
+        assert cluster.plan == {1, 3, 4}
+
+
+def test_processes_are_started_and_ended_to_scale() -> None:
+    async def story() -> None:
+        async with LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, asynchronous=True
+        ) as cluster:
+            first = cluster.workers[0].pid
+            await cluster.scale(2)
+            assert cluster.scheduler_info["n_workers"] == 2
+            await cluster.scale_down([0])
+            assert not psutil.pid_exists(first)
+            assert list(cluster.workers) == [1]
+            await cluster.wait_for_workers(1, timeout=5)
+
+    asyncio.run(story())
+
+
+def test_workers_that_do_not_come_are_waited_for_no_longer_than_asked() -> None:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False) as cluster:
+        with pytest.raises(WorkersLate, match="Only 1/3 workers"):
+            cluster.wait_for_workers(3, timeout=0.05)
+        for wrong in (0, -1, 1.5, "2", True):
+            with pytest.raises(ValueError, match="positive integer"):
+                cluster.wait_for_workers(wrong)  # type: ignore[arg-type]
+
+
+async def enter(cluster: LocalCluster) -> None:
+    async with cluster:
+        raise AssertionError("it was entered")
+
+
+def test_each_kind_of_with_names_the_other() -> None:
+    with (
+        LocalCluster(n_workers=0, processes=False) as cluster,
+        pytest.raises(WrongWith, match="please use 'with'"),
+    ):
+        asyncio.run(enter(cluster))
+    waiting = LocalCluster(n_workers=0, processes=False, asynchronous=True)
+    with pytest.raises(WrongWith, match="please use 'async with'"), waiting:
+        raise AssertionError("it was entered")
+
+
+def test_an_asynchronous_cluster_lives_on_its_users_loop() -> None:
+    async def story() -> None:
+        cluster = await LocalCluster(n_workers=1, processes=False, asynchronous=True)
+        assert cluster.loop is asyncio.get_running_loop()
+        async with Client(cluster, asynchronous=True) as client:
+            assert await client.submit(sum, [1, 2]) == 3
+        await cluster.close()
+        await cluster.close()
+        assert cluster.status == "closed"
+
+    asyncio.run(story())
+
+
+def test_a_closed_cluster_says_so() -> None:
+    cluster = LocalCluster(n_workers=0, processes=False)
+    cluster.close()
+    cluster.close()
+    with pytest.raises(ClusterClosed, match="is closed"):
+        cluster.scale(1)
+    with pytest.raises(ClusterClosed):
+        cluster.wait_for_workers(1)
+    with pytest.raises(RuntimeError, match="closed"):
+        Client(cluster)
+
+
+def test_a_process_that_dies_at_its_start_is_an_error_with_its_last_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "no number")
+    with pytest.raises(ProcessDied, match="exit code 1") as caught:
+        LocalCluster(n_workers=2, processes=True)
+    assert caught.value.what == "the scheduler"
+    assert "PYTHONHASHSEED must be" in caught.value.last_lines
+
+
+def test_a_worker_that_can_not_start_ends_the_cluster_with_its_reason() -> None:
+    with pytest.raises(ProcessDied, match="needs at least one thread") as caught:
+        LocalCluster(n_workers=1, threads_per_worker=-1, processes=True)
+    assert caught.value.what == "worker 0"
+
+
+def test_a_worker_that_dies_later_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "shoal.deploy"):
+        with LocalCluster(n_workers=2, threads_per_worker=1, processes=True) as cluster:
+            life = cluster.workers[1]._life
+            cluster.workers[1].kill()
+            cluster.sync(asyncio.wait, (life,), timeout=10)
+            assert cluster.workers[1].status == "failed"
+            assert cluster.workers[1].exit_code == -signal.SIGKILL
+            assert cluster.observed == {0}
+        assert "worker 1 died: killed by SIGKILL" in caplog.text
+
+
+def test_a_worker_that_does_not_listen_is_ended_all_the_same() -> None:
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=True)
+    os.kill(cluster.workers[0].pid, signal.SIGSTOP)
+    cluster.close(timeout=0.1)
+    assert cluster.status == "closed"
+
+
+def test_unknown_options_are_named() -> None:
+    with pytest.raises(UnknownOptions, match=r"n_wokers.*Did you mean n_workers"):
+        LocalCluster(n_wokers=1)
+    with pytest.raises(TypeError, match="fruit"):
+        LocalCluster(fruit="apple")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"security": True},
+        {"protocol": "tls://"},
+        {"protocol": "inproc://", "processes": True},
+        {"interface": "lo"},
+        {"preload": ["module"]},
+        {"worker_class": object, "processes": True},
+    ],
+)
+def test_what_is_not_supported_is_refused_and_not_ignored(options: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedOption):
+        LocalCluster(n_workers=0, **options)
+
+
+def test_objects_can_not_be_options_of_processes() -> None:
+    with pytest.raises(NotPlain, match="resources"):
+        LocalCluster(n_workers=1, processes=True, resources={"GPU": object()})
+
+
+def test_options_of_old_are_understood() -> None:
+    with pytest.warns(DeprecationWarning, match="host="):
+        cluster = LocalCluster(n_workers=0, ip="127.0.0.1", processes=False)
+    cluster.close()
+    with pytest.warns(UserWarning, match="starts when it is made"):
+        cluster = LocalCluster(n_workers=0, start=False, processes=False)
+    cluster.close()
+
+
+def test_a_port_may_be_asked_for_and_may_be_taken() -> None:
+    with LocalCluster(n_workers=0, processes=False, scheduler_port=0, protocol="tcp") as cluster:
+        port = int(cluster.scheduler_address.rpartition(":")[2])
+        assert cluster.scheduler_address == f"tcp://127.0.0.1:{port}"
+        for processes in (True, False):
+            with pytest.raises(ListenError, match=str(port)):
+                LocalCluster(n_workers=0, processes=processes, scheduler_port=port)
+
+
+def test_a_cluster_gives_the_client_that_is_there_or_makes_one() -> None:
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False) as cluster,
+        cluster.get_client() as client,
+    ):
+        assert client.submit(sum, [1, 2]).result() == 3
+        assert cluster.get_client() is client
+
+
+def test_a_forgotten_cluster_warns_and_leaves_nothing() -> None:
+    clusters = [LocalCluster(n_workers=1, threads_per_worker=1, processes=True)]
+    pids = [clusters[0].scheduler.pid, clusters[0].workers[0].pid]
+    with pytest.warns(ResourceWarning, match="unclosed cluster"):
+        clusters.clear()
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing() -> None:
+    """The signal comes as soon as the first process exists."""
+    children = psutil.Process().children()
+
+    def interrupt() -> None:
+        while psutil.Process().children() == children and threading.main_thread().is_alive():
+            continue
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True)
+    thread.join()
+
+
+def start_script() -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """A program with a cluster, and the cluster's processes."""
+    script = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert script.stdout is not None
+    pids = json.loads(script.stdout.readline())
+    return script, [psutil.Process(pid) for pid in pids]
+
+
+def say_exit(script: subprocess.Popen[str]) -> None:
+    """Let the program end as programs do."""
+    assert script.stdin is not None
+    script.stdin.write("exit\n")
+    script.stdin.flush()
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (say_exit, ""),
+        (subprocess.Popen.kill, ""),
+        (lambda script: script.send_signal(signal.SIGINT), "KeyboardInterrupt\n"),
+    ],
+    ids=["exit", "kill", "ctrl-c"],
+)
+def test_processes_end_with_their_parent(
+    end: Callable[[subprocess.Popen[str]], None], words: str
+) -> None:
+    script, processes = start_script()
+    end(script)
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    _, stderr = script.communicate(timeout=10)
+    assert not alive
+    assert stderr.endswith(words)
+    if not words:
+        assert stderr == ""
+
+
+def test_a_coroutine_may_not_wait_for_a_blocking_cluster_of_the_same_loop() -> None:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False) as cluster:
+
+        async def ask() -> Coroutine[Any, Any, None]:
+            return cluster.wait_for_workers(1)
+
+        assert cluster.sync(lambda: _awaited(ask)) is None
+
+
+async def _awaited(ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return await (await ask())

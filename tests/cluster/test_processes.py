@@ -1,0 +1,132 @@
+"""Clusters of processes, as scripts and notebooks start them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shoal import wait
+from tests.cluster.faces import ask
+
+VERBATIM = """
+from {module} import Client
+
+client = Client(n_workers=2, threads_per_worker=1, processes={processes})
+a = client.submit(lambda: list(range(100_000)), key="big-data")
+b = client.submit(len, a, key="needs-big")
+print(b.result())
+holders = client.who_has([a, b])
+print(tuple(holders["big-data"]) == tuple(holders["needs-big"]) != ())
+print(len(client.scheduler_info()["workers"]))
+print(client.run_on_scheduler(
+    lambda dask_scheduler: dask_scheduler.tasks["needs-big"].state))
+client.close()
+"""
+
+DROP_IN = Path(__file__).parents[2] / "drop-in" / "src"
+
+
+@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize("module", ["shoal", "dask.distributed"])
+def test_a_script_without_a_main_guard_runs_and_prints_nothing_else(module, processes, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(VERBATIM.format(module=module, processes=processes))
+    path = os.pathsep.join([str(DROP_IN), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["100000", "True", "2", "memory"]
+    assert done.returncode == 0
+
+
+MAIN_CLASSES = """
+import dataclasses
+from shoal import Client
+
+@dataclasses.dataclass
+class Point:
+    x: int
+
+def double(point):
+    return Point(2 * point.x)
+
+with Client(n_workers=1, threads_per_worker=1, processes=True) as client:
+    future = client.submit(double, Point(2))
+    again = client.submit(double, future)
+    result = again.result()
+    print(result, type(result) is Point)
+"""
+
+
+def test_classes_of_the_script_itself_travel_both_ways(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(MAIN_CLASSES)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.strip() == "Point(x=8) True"
+
+
+def test_large_arrays_move_between_workers_and_to_the_client(play_in_processes):
+    async def scenario(client):
+        first, second = await ask(client.nthreads())
+        big = client.submit(np.arange, 2_000_000, workers=[first])
+        doubled = client.submit(lambda array: array * 2, big, workers=[second])
+        result = await ask(doubled.result())
+        assert result.dtype == np.int64
+        assert int(result[-1]) == 2 * 1_999_999
+        assert result.flags.writeable
+        await ask(wait(doubled))
+        holders = await ask(client.who_has([big]))
+        assert sorted(holders[big.key]) == sorted([first, second])  # a copy was fetched
+
+    play_in_processes(scenario)
+
+
+def test_workers_are_processes_of_their_own_and_so_is_the_scheduler(play_in_processes):
+    async def scenario(client):
+        pids = set((await ask(client.run(os.getpid))).values())
+        pids |= {await ask(client.run_on_scheduler(os.getpid)), os.getpid()}
+        assert len(pids) == 4
+
+    play_in_processes(scenario)
+
+
+def test_the_worker_lives_on_after_tasks_that_end_oddly(play_in_processes):
+    def exit_():
+        raise SystemExit(5)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    def recurse():
+        return recurse()
+
+    def unpicklable():
+        return (line for line in "abc")
+
+    async def scenario(client):
+        address, _ = await ask(client.nthreads())
+        pid = (await ask(client.run(os.getpid)))[address]
+        for function, error in (
+            (exit_, SystemExit),
+            (interrupt, KeyboardInterrupt),
+            (recurse, RecursionError),
+        ):
+            failure = await ask(client.submit(function, workers=[address]).exception())
+            assert isinstance(failure, error), function
+        with pytest.raises(TypeError, match="generator"):
+            await ask(client.submit(unpicklable, workers=[address]).result())
+        assert await ask(client.submit(os.getpid, workers=[address]).result()) == pid
+
+    play_in_processes(scenario)
