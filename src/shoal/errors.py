@@ -36,11 +36,17 @@ class DataLost(ShoalError):
     """A scattered value is gone: no worker holds it, and nothing can compute it again."""
 
     def __init__(self, key: str, worker: str) -> None:
-        """`worker`: the last one that held it."""
+        """`worker`: the last one that held it; "" if that isn't known, or none did."""
         super().__init__(key, worker)
         self.key, self.worker = key, worker
 
     def __str__(self) -> str:
+        if not self.worker:
+            return (
+                f"The scattered value {self.key!r} is gone: its last future was released, or the "
+                "client that was to send it left; it can't be computed again.\nKeep a future of "
+                "it as long as something made from it may have to be computed again."
+            )
         return (
             f"The scattered value {self.key!r} was lost with worker {self.worker}, its last "
             "holder; it was not computed by a task, so it can't be computed again.\n"

@@ -16,7 +16,7 @@ from shoal.comms.calls import PendingCalls
 from shoal.comms.endpoints import connect
 from shoal.comms.errors import CommClosedError
 from shoal.comms.transport import Connection
-from shoal.ids import TaskId
+from shoal.ids import Epoch, TaskId
 from shoal.protocol.calls import Answer, FromWorkerToPeer, Refusal
 from shoal.protocol.codec import Decoder
 from shoal.protocol.exceptions import from_failure
@@ -50,11 +50,12 @@ class ReplicaExchange:
         self._closed = False
 
     async def get(
-        self, address: str, tasks: Sequence[TaskId], nbytes: int = 0
+        self, address: str, tasks: Sequence[TaskId], epoch: Epoch, nbytes: int = 0
     ) -> tuple[Replicas, list[Any]]:
         """Ask the worker at `address` for these values.
 
         Args:
+            epoch: in which the tasks have these numbers.
             nbytes: about how much that is, for the deadline.
 
         Returns:
@@ -66,7 +67,7 @@ class ReplicaExchange:
         """
         peer = await self._peer(address)
         request, reply = peer.calls.open(f"{len(tasks)} values", self._deadline(nbytes))
-        peer.connection.send([GetReplicas(request, list(tasks))])
+        peer.connection.send([GetReplicas(request, list(tasks), epoch)])
         try:
             replicas = await reply
             return replicas, peer.buffers.get(request, [])
@@ -74,7 +75,11 @@ class ReplicaExchange:
             peer.buffers.pop(request, None)
 
     async def put(
-        self, address: str, replicas: Sequence[ReplicaHeader], buffers: Sequence[Buffer]
+        self,
+        address: str,
+        replicas: Sequence[ReplicaHeader],
+        buffers: Sequence[Buffer],
+        epoch: Epoch,
     ) -> None:
         """Have the worker at `address` keep these values, whose large buffers are `buffers`.
 
@@ -85,7 +90,7 @@ class ReplicaExchange:
         peer = await self._peer(address)
         nbytes = sum(replica.nbytes for replica in replicas)
         request, reply = peer.calls.open(f"keeping {len(replicas)} values", self._deadline(nbytes))
-        peer.connection.send_with_buffers(PutReplicas(request, list(replicas)), buffers)
+        peer.connection.send_with_buffers(PutReplicas(request, list(replicas), epoch), buffers)
         answer = await reply
         if isinstance(answer, Refusal):
             raise from_failure(answer.failure)

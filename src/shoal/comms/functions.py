@@ -7,11 +7,10 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from shoal.protocol import payload
 from shoal.protocol.calls import Outcome
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.payload import dump_function
 
 _running: set[asyncio.Task[Any]] = set()  # coroutines that nobody waits for; kept alive until done
 
@@ -38,29 +37,18 @@ async def call_function(
                 task = asyncio.ensure_future(result)
                 _running.add(task)
                 task.add_done_callback(_running.discard)
-                return Outcome(join(None))
+                return Outcome(dump_function(None))
             result = await result
-        return Outcome(join(result))
+        return Outcome(dump_function(result))
     except asyncio.CancelledError:
         raise
     except BaseException as error:
         return Outcome(failure=to_failure(error))
 
 
-def join(value: object) -> bytes:
-    """A value with its out-of-band buffers as one piece.  Cost: a copy of the buffers."""
-    header, buffers = payload.dump(value)
-    return msgspec.msgpack.encode((header, [bytes(buffer) for buffer in buffers]))
-
-
-def part(joined: bytes) -> Any:
-    """The value that `join` made a piece of."""
-    header, buffers = msgspec.msgpack.decode(joined, type=tuple[bytes, list[bytes]])
-    return payload.load(header, buffers)
-
-
 def _load(pickled: bytes) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    function, args, kwargs = part(pickled)
+    loaded: Any = payload.load(pickled)
+    function, args, kwargs = loaded
     return function, args, kwargs
 
 

@@ -342,6 +342,7 @@ class GetReplicas(Message, frozen=True, tag=80):
 
     request: int
     tasks: list[TaskId]
+    epoch: Epoch = Epoch(0)  # in which the numbers mean something; in another they are missing
 
 
 class Replicas(Message, frozen=True, tag=81):
@@ -354,7 +355,11 @@ class Replicas(Message, frozen=True, tag=81):
 
 
 class PutReplicas(Message, frozen=True, tag=82):
-    """Keep these values (scattered by a client), their buffers out of band; answered by Answer."""
+    """Keep these values (scattered by a client), their buffers out of band.
+
+    Answered by Answer, or by Refusal if the worker is in another epoch, or in none just now.
+    """
 
     request: int
     replicas: list[ReplicaHeader]
+    epoch: Epoch = Epoch(0)

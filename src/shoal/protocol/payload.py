@@ -57,7 +57,7 @@ class InputRef:
 def dump(value: object) -> tuple[bytes, list[Buffer]]:
     """`value` as a header and its large buffers, which still are the memory of `value`.
 
-    A large pickle stream is a buffer as well, the first one; the header then is empty.
+    A large pickle stream is a buffer as well, so that nothing on its way copies it.
 
     Raises:
         Exception: whatever pickle and then cloudpickle raise.
@@ -106,9 +106,6 @@ def load(header: bytes, buffers: Iterable[Buffer] = ()) -> object:
     claimed: object = header
     if isinstance(claimed, _Handed):
         return claimed.value
-    if not header:
-        remaining = iter(buffers)
-        return pickle.loads(cast(bytes, next(remaining)), buffers=remaining)
     return pickle.loads(header, buffers=buffers)
 
 
@@ -197,7 +194,8 @@ def nbytes_of(value: object) -> int:
 def kind_of(value: object) -> str:
     """The type of a value as "module.qualname", for display.  Cost: 0.2 us."""
     kind = type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
 
 
 class _Handed:
@@ -207,6 +205,10 @@ class _Handed:
 
     def __init__(self, value: object) -> None:
         self.value = value
+
+    def __len__(self) -> int:
+        """There is nothing to load."""
+        return 0
 
 
 class _Bytes:
@@ -254,7 +256,24 @@ class _BoundedStream:
 def _split(stream: bytes, buffers: list[Buffer]) -> tuple[bytes, list[Buffer]]:
     if len(stream) < OUT_OF_BAND_NBYTES_MIN:
         return stream, buffers
-    return b"", [stream, *buffers]
+    pieces: list[Buffer] = [stream, *buffers]
+    return pickle.dumps(_Nested(pieces), _PROTOCOL, buffer_callback=lambda _: False), pieces
+
+
+class _Nested:
+    """A stream and its buffers, all of them out of band."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, pieces: list[Buffer]) -> None:
+        self.pieces = pieces
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[pickle.PickleBuffer, ...]]:
+        return _load_nested, tuple([pickle.PickleBuffer(piece) for piece in self.pieces])
+
+
+def _load_nested(stream: Buffer, *buffers: Buffer) -> object:
+    return pickle.loads(cast(bytes, stream), buffers=buffers)
 
 
 def _dump_bounded(value: object, nbytes_max: int) -> bytes | None:

@@ -29,6 +29,7 @@ class Core:
         self.placement = EarliestStart(settings)
         self.stealing = TakeFromBacklog(self.placement)
         self.story = Story(settings.story_records_max)
+        self.record = self.story.records.append  # looked up once: there are six records for a task
         self.now = 0.0
         self.step = 0
         self.cause = ""
@@ -36,7 +37,7 @@ class Core:
         self.starting: list[Task] = []  # released tasks that may have to be computed
         self.releasing: list[Task] = []  # tasks that may not be needed any more
         self.ready: list[Task] = []  # waiting tasks that have all inputs
-        self.refill: dict[Worker, None] = {}  # workers with new room or new backlog
+        self.refill: dict[Worker, None] = {}  # workers with another load, new room or new backlog
         self.freeing: dict[Worker, list[TaskId]] = {}  # replicas to be dropped
         self.speaking: dict[Worker | Client, None] = {}  # peers whose outbox isn't empty
         self.awaiting: dict[tuple[Client, int], Callable[[], bool]] = {}
@@ -46,7 +47,7 @@ class Core:
         """The only assignment to a task's state in the program; hooks read the story it leaves."""
         before = task.state
         assert (before, state) in DECLARED, f"{task!r} can't become {state}"
-        self.story.records.append((self.now, task.key, before, state, self.cause, self.step))
+        self.record((self.now, task.key, before, state, self.cause, self.step))
         ntasks = self.state.ntasks
         ntasks[before] -= 1
         ntasks[state] += 1
@@ -64,13 +65,19 @@ class Core:
 
     def free(self, worker: Worker, task: TaskId) -> None:
         """Have `worker` drop the value it holds under this number."""
-        self.freeing.setdefault(worker, []).append(task)
+        tasks = self.freeing.get(worker)
+        if tasks is None:
+            self.freeing[worker] = [task]
+        else:
+            tasks.append(task)
 
-    def say_what_to_free(self) -> None:
-        """Put what `free` noted into the outboxes; before any run that uses the numbers again."""
-        for worker, tasks in self.freeing.items():
-            self.to_worker(worker, FreeReplicas(tasks))
-        self.freeing.clear()
+    def say_what_to_free(self, worker: Worker) -> None:
+        """Put what `free` noted for `worker` into its outbox.
+
+        Before any run that uses the numbers again; for the other workers last of all, since there
+        is no hurry, and each frame sent delays the next.
+        """
+        self.to_worker(worker, FreeReplicas(self.freeing.pop(worker)))
 
     def new_run(self) -> RunId:
         """A number that no run had before."""

@@ -14,7 +14,6 @@ from shoal.scheduler.model.entities import (
     NO_RUN,
     NO_WORKER,
     PROCESSING,
-    QUEUED,
     RELEASED,
     WAITING,
     Client,
@@ -35,6 +34,7 @@ def to_memory(core: Core, task: Task) -> None:
     if task.state == NO_WORKER:
         del core.state.unrunnable[task]
     core.move(task, MEMORY)
+    core.state.scattering.pop(task, None)
     for client, number in task.wants:
         tell(core, task, client, number)
     if task.dependents is not None:
@@ -83,7 +83,10 @@ def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
 
 
 def lose_replica(core: Core, task: Task, worker: Worker) -> None:
-    """`worker` no longer holds this result; if it was the last copy, it is needed anew."""
+    """`worker` no longer holds this result; if it was the last copy, it is needed anew.
+
+    What is queued has small inputs only, whose values are here; so it never waits for one again.
+    """
     unlink_replica(task, worker)
     if task.who_has is not None or task.value is not None or task.state != MEMORY:
         return
@@ -91,7 +94,7 @@ def lose_replica(core: Core, task: Task, worker: Worker) -> None:
     for dependent in list(task.dependents or ()):
         if dependent.state == WAITING:
             dependent.nwaiting += 1
-        elif dependent.state in (QUEUED, NO_WORKER):
+        elif dependent.state == NO_WORKER:
             wait_again(core, dependent)
         elif dependent.state == PROCESSING and dependent.run == NO_RUN:
             unplace(core, dependent, recall=False)
@@ -101,6 +104,35 @@ def lose_replica(core: Core, task: Task, worker: Worker) -> None:
     if not task.is_needed:
         core.releasing.append(task)
     elif task.code is None:
-        fail(core, task, to_failure(DataLost(task.key, worker.address), task.key, worker.address))
+        fail_lost(core, task, worker)
     else:
         core.starting.append(task)
+
+
+def lose_scattered(core: Core, worker: Worker) -> None:
+    """Values that only `worker` was to be given will not arrive.  Cost: O(awaited values)."""
+    for task, brought in list(core.state.scattering.items()):
+        for client, takers in list(brought.items()):
+            if worker in takers:
+                del takers[worker]
+                if not takers:
+                    del brought[client]
+        if not brought:
+            fail_lost(core, task, worker)
+
+
+def stop_bringing(core: Core, task: Task, client: Client) -> None:
+    """`client` no longer wants a value that it may have been about to scatter."""
+    brought = core.state.scattering.get(task)
+    if brought is None or client not in brought or any(c is client for c, _ in task.wants):
+        return
+    del brought[client]
+    if not brought and task.is_needed:
+        fail_lost(core, task, None)
+
+
+def fail_lost(core: Core, task: Task, worker: Worker | None) -> None:
+    """A scattered value went with `worker`, or with its client; it can't be computed again."""
+    core.state.scattering.pop(task, None)
+    address = "" if worker is None else worker.address
+    fail(core, task, to_failure(DataLost(task.key, address), task.key, address))

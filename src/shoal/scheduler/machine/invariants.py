@@ -35,6 +35,7 @@ def check(state: SchedulerState) -> Iterator[str]:
         yield from indexes_place(state, worker)
     yield from indexes_agree(state)
     yield from wants_mirror(state)
+    yield from scattered_values_are_awaited(state)
     yield from ready_work_moves(state)
 
 
@@ -188,6 +189,24 @@ def wants_mirror(state: SchedulerState) -> Iterator[str]:
         yield "tasks are wanted by clients that do not know it"
     if nholds != sum(task.nholds for task in state.tasks.values()):
         yield "tasks are held by clients that do not know it"
+
+
+def scattered_values_are_awaited(state: SchedulerState) -> Iterator[str]:
+    """What shall be put somewhere is waiting for it, and those who shall get it are there."""
+    for task, brought in state.scattering.items():
+        if task.state != WAITING or task.code is not None:
+            yield f"{task!r} is awaited as a scattered value, but is {task.state}"
+        if not brought:
+            yield f"{task!r} is awaited as a scattered value, but nobody brings it"
+        for client, takers in brought.items():
+            if state.clients.get(client.id) is not client:
+                yield f"{task!r} is to be brought by {client}, which has gone"
+            for worker in takers:
+                if state.workers.get(worker.address) is not worker:
+                    yield f"{task!r} shall be put on {worker}, which has gone"
+    for task in state.tasks.values():
+        if task.state == WAITING and task.code is None and task not in state.scattering:
+            yield f"{task!r} waits for a value that nobody brings"
 
 
 def ready_work_moves(state: SchedulerState) -> Iterator[str]:

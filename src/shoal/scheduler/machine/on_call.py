@@ -16,7 +16,8 @@ from shoal.protocol.calls import (
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.placing import to_priority
-from shoal.scheduler.model.entities import MEMORY, NO_OPTIONS, RELEASED, Client, Task, Worker
+from shoal.scheduler.machine.releasing import settle_needs
+from shoal.scheduler.model.entities import ERRED, MEMORY, NO_OPTIONS, RELEASED, Client, Task, Worker
 from shoal.scheduler.model.state import link_want
 from shoal.scheduler.policies.placement import choose_scatter
 
@@ -63,16 +64,19 @@ def on_await_workers(core: Core, client: Client, call: AwaitWorkers) -> None:
 
 
 def on_place_scatter(core: Core, client: Client, call: PlaceScatter) -> None:
-    """Say where values shall go, as soon as there is a worker; they are wanted from then on."""
+    """Say where values shall go, as soon as there is a worker; they are wanted from now on."""
+    if core.releasing:
+        settle_needs(core)
+    tasks = [
+        _want_value(core, client, ClientTaskId(call.first + index), key)
+        for index, key in enumerate(call.keys)
+    ]
 
     def place_if_possible() -> bool:
         workers = _takers(core, call)
         if not workers:
             return False
-        placements = [
-            _place_value(core, client, call, index, key, workers)
-            for index, key in enumerate(call.keys)
-        ]
+        placements = [_place_value(core, client, call, task, workers) for task in tasks]
         core.to_client(client, answer(call.request, placements))
         return True
 
@@ -112,31 +116,41 @@ def _takers(core: Core, call: PlaceScatter) -> list[Worker]:
     return [worker for worker in workers if not worker.is_leaving]
 
 
-def _place_value(
-    core: Core, client: Client, call: PlaceScatter, index: int, key: Key, workers: list[Worker]
-) -> Placement:
-    """A task for one scattered value, and the workers that shall hold it.
-
-    Nothing is sent for a key that is in memory, or that a task will compute.
-    """
-    state = core.state
-    number = ClientTaskId(call.first + index)
-    task = state.tasks.get(key)
+def _want_value(core: Core, client: Client, number: ClientTaskId, key: Key) -> Task:
+    """The task of one scattered value, wanted by the client; made if the key is new."""
+    task = core.state.tasks.get(key)
     if task is None:
         task = _new_scattered(core, key)
+    elif task.code is None and task.state == ERRED:  # it was lost; here it comes again
+        core.move(task, RELEASED)
+        task.failure = None
     if number not in client.tasks:  # else the client asks again, since a worker died meanwhile
         link_want(task, client, number)
         tell(core, task, client, number)
-        core.starting.append(task)
-    if task.code is not None or task.state == MEMORY:
+    if task.code is None and task.state != MEMORY:
+        core.state.scattering.setdefault(task, {}).setdefault(client, {})
+    core.starting.append(task)
+    return task
+
+
+def _place_value(
+    core: Core, client: Client, call: PlaceScatter, task: Task, workers: list[Worker]
+) -> Placement:
+    """The workers that shall hold one scattered value.
+
+    None for a key that is in memory or that a task will compute, and none if the value is no
+    longer wanted, or was lost on its way meanwhile: there is nothing to send.
+    """
+    if task.code is not None or task.state in (MEMORY, ERRED) or not task.is_needed:
         return Placement(task.id, [])
+    chosen: dict[Worker, None] = {}
     if call.ncopies == 0:
-        return Placement(task.id, [worker.address for worker in workers])
-    chosen: dict[str, None] = {}
+        chosen.update(dict.fromkeys(workers))
     while len(chosen) < min(call.ncopies, len(workers)):
-        chosen[choose_scatter(workers, state.scatter_cursor).address] = None
-        state.scatter_cursor += 1
-    return Placement(task.id, list(chosen))
+        chosen[choose_scatter(workers, core.state.scatter_cursor)] = None
+        core.state.scatter_cursor += 1
+    core.state.scattering[task][client] = chosen
+    return Placement(task.id, [worker.address for worker in chosen])
 
 
 def _new_scattered(core: Core, key: Key) -> Task:

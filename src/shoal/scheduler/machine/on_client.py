@@ -18,12 +18,13 @@ from shoal.protocol.messages import (
     ReleaseTasks,
     SubmitTasks,
     TaskCancelled,
+    TaskOptions,
     WantKey,
 )
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.machine.finishing import tell
+from shoal.scheduler.machine.finishing import stop_bringing, tell
 from shoal.scheduler.machine.placing import to_priority
-from shoal.scheduler.machine.releasing import drop_user
+from shoal.scheduler.machine.releasing import drop_user, settle_needs
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.model.entities import NO_OPTIONS, RELEASED, Client, Task
 from shoal.scheduler.model.state import (
@@ -53,21 +54,27 @@ def on_forget_client_code(core: Core, client: Client, message: ForgetClientCode)
 def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
     """Make the tasks that are new, link them, and note what is wanted.  Cost: O(tasks + edges)."""
     _check_columns(client, message)
-    sequence = _first_sequence(core, client, message)
+    if core.releasing:
+        settle_needs(core)
+    options = message.options or NO_OPTIONS
+    priority = to_priority(options.priority, _first_sequence(core, client, message))
+    known = core.state.tasks
+    dependencies = message.dependencies
     tasks: list[Task] = []
-    for index in range(len(message.keys)):
-        task = core.state.tasks.get(message.keys[index])
+    for index, key in enumerate(message.keys):
+        task = known.get(key)
         if task is None:
-            task = _new_task(core, client, message, index, sequence + index)
-            if message.dependencies:
-                _link(core, client, message, tasks, task, message.dependencies[index])
+            task = _new_task(core, client, message, index, priority + index, options)
+            if dependencies and dependencies[index]:
+                _link(core, client, message, tasks, task, dependencies[index])
         tasks.append(task)
     first = message.first
     wanted: Iterable[int] = range(len(tasks)) if message.wanted is None else message.wanted
     for index in wanted:
         task = tasks[index]
         link_want(task, client, ClientTaskId(first + index))
-        tell(core, task, client, ClientTaskId(first + index))
+        if task.state != RELEASED:
+            tell(core, task, client, ClientTaskId(first + index))
     for index in message.held:
         link_hold(tasks[index], client, ClientTaskId(first + index))
     core.starting.extend(task for task in tasks if task.state == RELEASED)
@@ -77,6 +84,8 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
 
 def on_want_key(core: Core, client: Client, message: WantKey) -> None:
     """A future that came from elsewhere: want what it names, if it is known."""
+    if core.releasing:
+        settle_needs(core)
     task = core.state.tasks.get(message.key)
     if task is None:
         core.to_client(client, TaskCancelled(message.task, "unknown"))
@@ -92,6 +101,8 @@ def on_release_tasks(core: Core, client: Client, message: ReleaseTasks) -> None:
         task = client.tasks.get(number)
         if task is not None:
             unlink_want(task, client, number)
+            if task.code is None:
+                stop_bringing(core, task, client)
             core.releasing.append(task)
 
 
@@ -107,6 +118,7 @@ def on_cancel_tasks(core: Core, client: Client, message: CancelTasks) -> None:
         for owner, number in task.wants:
             if owner is client or message.force:
                 unlink_want(task, owner, number)
+                stop_bringing(core, task, owner)
                 core.to_client(owner, TaskCancelled(number, message.reason))
         core.releasing.append(task)
         for dependent in task.dependents or ():
@@ -123,6 +135,7 @@ def drop_client(core: Core, client: Client) -> None:
     """The client has gone, and with it all that only it wanted."""
     for number, task in list(client.tasks.items()):
         unlink_want(task, client, number)
+        stop_bringing(core, task, client)
         core.releasing.append(task)
     for number in list(client.held):
         _let_go(core, client, number)
@@ -184,7 +197,14 @@ def _first_sequence(core: Core, client: Client, message: SubmitTasks) -> int:
     return sequence + message.first - message.graph
 
 
-def _new_task(core: Core, client: Client, message: SubmitTasks, index: int, sequence: int) -> Task:
+def _new_task(
+    core: Core,
+    client: Client,
+    message: SubmitTasks,
+    index: int,
+    priority: int,
+    options: TaskOptions,
+) -> Task:
     """A task as the message's columns describe it, in the indexes but not linked yet."""
     state = core.state
     codes = message.codes
@@ -192,19 +212,19 @@ def _new_task(core: Core, client: Client, message: SubmitTasks, index: int, sequ
     code.nusers += 1
     prefixes = message.prefixes
     indices = message.prefix_indices
-    options = message.options or NO_OPTIONS
+    number = TaskId(state.next_task_id)
     task = Task(
         message.keys[index],
-        TaskId(state.next_task_id),
+        number,
         code,
         message.arguments[index],
         state.prefix(prefixes[indices[index] if indices else 0]),
-        to_priority(options.priority, sequence),
+        priority,
         options,
     )
     state.next_task_id += 1
     state.tasks[task.key] = task
-    state.task_by_id[task.id] = task
+    state.task_by_id[number] = task
     state.ntasks[RELEASED] += 1
     return task
 

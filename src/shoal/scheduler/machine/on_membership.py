@@ -10,7 +10,7 @@ from shoal.protocol.messages import (
     WorkerWelcome,
 )
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
+from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, lose_scattered
 from shoal.scheduler.machine.on_call import answer_waiting_calls, drop_waiting_calls
 from shoal.scheduler.machine.on_client import drop_client
 from shoal.scheduler.machine.placing import unplace, update_load
@@ -81,6 +81,7 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
             wait_again(core, task)
     for task in list(worker.has_what):
         lose_replica(core, task, worker)
+    lose_scattered(core, worker)
     for code in worker.told:
         del code.told[worker]
     core.state.remove_worker(worker)

@@ -89,10 +89,11 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
         error = InputsUnreachable(task.key, keys, worker.address, attempts_max)
         fail(core, task, to_failure(error, task.key, worker.address))
         return
+    give_up = task.nfetch_failures > 2
+    wait_again(core, task)
     for dependency in missing:
         if dependency is not None:
-            _distrust_holders(core, dependency, unreachable, task.nfetch_failures > 2)
-    wait_again(core, task)
+            _distrust_holders(core, dependency, unreachable, give_up)
 
 
 def on_replicas_added(core: Core, worker: Worker, message: ReplicasAdded) -> None:

@@ -31,7 +31,7 @@ URGENCY_STEPS = 1 << 16
 """Steps of urgency that are told apart within 1."""
 
 URGENCY_MAX = 1 << 40
-"""In steps.  Greater ones, infinity among them, count as this; what is no number as its opposite."""
+"""In steps.  What is greater, or infinite, counts as this; what is no number is least urgent."""
 
 
 def to_priority(urgency: float, sequence: int) -> int:
@@ -46,6 +46,8 @@ def place_ready(core: Core) -> None:
     if not ready:
         return
     core.ready = []
+    for worker in core.refill:
+        update_load(core, worker)
     if len(ready) > 1:
         ready.sort(key=_priority)
     for task in ready:
@@ -67,13 +69,8 @@ def fill(core: Core) -> None:
     refill = core.refill
     for worker in refill:
         _fill_from_backlog(core, worker)
-    queue = state.queue
-    while (task := queue.peek()) is not None:
-        open_worker = state.open.lowest()
-        if open_worker is None:
-            break
-        queue.pop()
-        _send(core, task, open_worker)
+        update_load(core, worker)
+    _fill_from_queue(core)
     if len(state.backlogged):
         for worker in refill:
             _steal(core, worker)
@@ -84,6 +81,7 @@ def fill(core: Core) -> None:
 def unplace(core: Core, task: Task, *, recall: bool) -> None:
     """Undo the placement of a processing task, whose state the caller changes next.
 
+    The worker's place in the indexes is put right when the step is settled, once for all of it.
     What an earlier run of it left on the worker is dropped, since no new result overwrites it.
     `recall`: tell the worker to give the run back, if it was sent.
     """
@@ -103,7 +101,6 @@ def unplace(core: Core, task: Task, *, recall: bool) -> None:
     task.worker = None
     task.run = NO_RUN
     core.refill[worker] = None
-    update_load(core, worker)
 
 
 def update_load(core: Core, worker: Worker) -> None:
@@ -156,7 +153,8 @@ def _put_into_backlog(core: Core, task: Task, worker: Worker | None) -> None:
     worker.backlog_us += expected_us
     heappush(worker.backlog, (task.priority, task.id, task))
     core.refill[worker] = None
-    update_load(core, worker)
+    if not worker.is_leaving:
+        core.state.loads.put(worker, worker.occupancy_us // worker.nthreads)
 
 
 def _first_of_backlog(worker: Worker) -> Task | None:
@@ -186,8 +184,32 @@ def _fill_from_backlog(core: Core, worker: Worker) -> None:
         _send(core, task, worker)
 
 
+def _fill_from_queue(core: Core) -> None:
+    """Send from the queue, each to the worker with the least that was sent, while any has room."""
+    queue = core.state.queue
+    index = core.state.open
+    has_room = core.queuing.has_room
+    filled: dict[Worker, None] = {}
+    while (task := queue.peek()) is not None:
+        worker = index.lowest()
+        if worker is None:
+            break
+        queue.pop()
+        _send(core, task, worker)
+        filled[worker] = None
+        if has_room(worker):
+            index.put(worker, worker.sent_us // worker.nthreads)
+        else:
+            index.discard(worker)
+    for worker in filled:
+        update_load(core, worker)
+
+
 def _send(core: Core, task: Task, worker: Worker) -> None:
-    """Begin a run of `task` on `worker`: from the queue, or from the worker's backlog."""
+    """Begin a run of `task` on `worker`: from the queue, or from the worker's backlog.
+
+    The caller puts the worker where it belongs in the indexes.
+    """
     if task.state == QUEUED:
         core.move(task, PROCESSING)
         task.worker = worker
@@ -199,6 +221,8 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
     worker.sent_us += expected_us
     worker.nsent += 1
     task.run = worker.newest_run = core.new_run()
+    if worker in core.freeing:
+        core.say_what_to_free(worker)
     code = task.code
     assert code is not None
     if worker not in code.told:
@@ -219,7 +243,6 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
             [_input(dependency, worker) for dependency in task.dependencies],
         ),
     )
-    update_load(core, worker)
 
 
 def _input(dependency: Task, worker: Worker) -> TaskId | Input:
@@ -264,6 +287,7 @@ def _steal(core: Core, thief: Worker) -> None:
         thief.processing[task] = expected_us
         thief.backlog_us += expected_us
         _send(core, task, thief)
+        update_load(core, thief)
 
 
 def _watch_for_stalled_runs(core: Core) -> None:

@@ -3,7 +3,7 @@
 from shoal.protocol.messages import ForgetCode
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.placing import unplace
-from shoal.scheduler.machine.waiting import stop_needing_inputs
+from shoal.scheduler.machine.waiting import start_all, stop_needing_inputs
 from shoal.scheduler.model.entities import (
     ERRED,
     FORGOTTEN,
@@ -15,6 +15,17 @@ from shoal.scheduler.model.entities import (
     Task,
 )
 from shoal.scheduler.model.state import unlink_dependencies, unlink_replica
+
+
+def settle_needs(core: Core) -> None:
+    """Start what is needed and let go of what is not, until neither changes anything.
+
+    Handlers that look a key up call it first: a release and a new task of the same key may come in
+    one frame, and the new task must not find the old one.
+    """
+    while core.starting or core.releasing:
+        start_all(core)
+        release_all(core)
 
 
 def release_all(core: Core) -> None:
@@ -53,6 +64,7 @@ def _release(core: Core, task: Task) -> None:
             unlink_replica(task, worker)
             core.free(worker, task.id)
         task.value = None
+    core.state.scattering.pop(task, None)
     core.move(task, RELEASED)
 
 

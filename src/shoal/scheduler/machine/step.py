@@ -20,9 +20,8 @@ from shoal.scheduler.machine.on_membership import (
 )
 from shoal.scheduler.machine.on_timer import on_timer
 from shoal.scheduler.machine.placing import fill, place_ready
-from shoal.scheduler.machine.releasing import release_all
+from shoal.scheduler.machine.releasing import settle_needs
 from shoal.scheduler.machine.story import Story
-from shoal.scheduler.machine.waiting import start_all
 from shoal.scheduler.model.entities import Client, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.state import SchedulerState
@@ -166,9 +165,8 @@ class SchedulerMachine:
     def _settle(self) -> None:
         """Carry out all that became due, until nothing is."""
         core = self._core
-        while core.starting or core.releasing:
-            start_all(core)
-            release_all(core)
-        core.say_what_to_free()
+        settle_needs(core)
         place_ready(core)
         fill(core)
+        for worker in list(core.freeing):
+            core.say_what_to_free(worker)

@@ -28,7 +28,6 @@ TRANSITIONS: Final[dict[tuple[str, str], str]] = {
     (WAITING, ERRED): "something it needs failed",
     (WAITING, RELEASED): "it is no longer needed",
     (QUEUED, PROCESSING): "a worker had room",
-    (QUEUED, WAITING): "an input was lost",
     (QUEUED, MEMORY): "a replica turned up",
     (QUEUED, RELEASED): "it is no longer needed",
     (NO_WORKER, WAITING): "workers changed, or an input was lost",
@@ -39,6 +38,7 @@ TRANSITIONS: Final[dict[tuple[str, str], str]] = {
     (PROCESSING, WAITING): "its run was returned, failed with retries left, or was lost",
     (PROCESSING, RELEASED): "it is no longer needed",
     (MEMORY, RELEASED): "it is no longer needed, or its last replica was lost",
+    (ERRED, RELEASED): "a client places the scattered value anew",
     (ERRED, FORGOTTEN): "nobody wants it and nothing depends on it",
 }
 

@@ -1,5 +1,7 @@
 """From released to ready, and to failed: what a task needs before it can run."""
 
+from shoal.errors import DataLost
+from shoal.protocol.exceptions import to_failure
 from shoal.protocol.messages import Failure, TaskErred
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.placing import unplace
@@ -36,6 +38,9 @@ def begin(core: Core, task: Task) -> None:
             assert dependency.failure is not None
             fail(core, task, dependency.failure)
             return
+    if task.code is None and task not in core.state.scattering:  # it was let go of before
+        fail(core, task, to_failure(DataLost(task.key, ""), task.key))
+        return
     core.move(task, WAITING)
     for dependency in task.dependencies:
         dependency.nwaiters += 1

@@ -19,6 +19,17 @@ MEMORY: Final = "memory"  # held by a worker, or small and held here
 ERRED: Final = "erred"  # it failed, or something it needs did
 FORGOTTEN: Final = "forgotten"  # in no index; nobody wants it and nothing depends on it
 
+STATES: Final = (
+    RELEASED,
+    WAITING,
+    QUEUED,
+    NO_WORKER,
+    PROCESSING,
+    MEMORY,
+    ERRED,
+    FORGOTTEN,
+)
+
 NEEDS_INPUTS: Final = frozenset({WAITING, QUEUED, NO_WORKER, PROCESSING})
 """States in which a task counts as a waiter of each of its dependencies."""
 

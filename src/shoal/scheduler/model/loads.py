@@ -24,7 +24,7 @@ class LoadIndex:
         return len(self.bucket_of)
 
     def put(self, worker: Worker, load: int) -> None:
-        """Add `worker`, or move it to where its load of 0 to 2**63 belongs."""
+        """Add `worker`, or move it to where its load (from 0, below 2**63) belongs."""
         bucket = load.bit_length()
         old = self.bucket_of.get(worker)
         if old == bucket:

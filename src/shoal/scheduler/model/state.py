@@ -1,9 +1,7 @@
 """All that the scheduler knows, and the small operations that keep its indexes true."""
 
-from collections import Counter
-
 from shoal.ids import ClientId, ClientTaskId, CodeId, Epoch, Key, TaskId, WorkerId
-from shoal.scheduler.model.entities import Client, Code, Prefix, Task, Worker
+from shoal.scheduler.model.entities import STATES, Client, Code, Prefix, Task, Worker
 from shoal.scheduler.model.loads import LoadIndex
 from shoal.scheduler.model.queue import TaskQueue
 from shoal.scheduler.model.settings import SchedulerSettings
@@ -25,7 +23,9 @@ class SchedulerState:
         self.codes: dict[CodeId, Code] = {}
         self.queue = TaskQueue()
         self.unrunnable: dict[Task, None] = {}  # whose state is no-worker
-        self.ntasks: Counter[str] = Counter()  # by state
+        self.scattering: dict[Task, dict[Client, dict[Worker, None]]] = {}
+        """Awaited scattered value -> who brings it -> which workers shall get it from there."""
+        self.ntasks = dict.fromkeys(STATES, 0)  # by state
         self.loads = LoadIndex()  # every worker, by expected work per thread
         self.open = LoadIndex()  # workers with room, by work that was sent to them
         self.backlogged = LoadIndex()  # workers with a backlog, by expected work per thread
@@ -141,4 +141,7 @@ def link_want(task: Task, client: Client, number: ClientTaskId) -> None:
 def unlink_want(task: Task, client: Client, number: ClientTaskId) -> None:
     """`client` no longer wants what it called `number`.  Cost: O(wants of the task)."""
     del client.tasks[number]
-    task.wants = tuple(want for want in task.wants if want != (client, number))
+    if len(task.wants) == 1:
+        task.wants = ()
+    else:
+        task.wants = tuple(want for want in task.wants if want != (client, number))

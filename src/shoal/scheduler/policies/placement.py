@@ -41,6 +41,8 @@ class EarliestStart:
                         candidates[worker] = None
         if least_loaded is not None:
             candidates[least_loaded] = None
+        if len(candidates) == 1:
+            return next(iter(candidates))
         return self.best(task, candidates, now)
 
     def best(self, task: Task, candidates: Iterable[Worker], now: float) -> Worker | None:
@@ -74,13 +76,13 @@ def has_inputs_to_move(task: Task) -> bool:
 
 
 def may_run_on(task: Task, worker: Worker) -> bool:
-    """Whether the task's restrictions admit `worker`."""
+    """Whether the task's restrictions name `worker`, or nobody.
+
+    Other workers are for when none of those named is connected, so nothing is moved to them: it
+    would be placed where it came from.
+    """
     names = task.options.workers
-    return (
-        not names
-        or task.options.allow_other_workers
-        or any(name in names for name in (worker.address, worker.name, worker.host))
-    )
+    return not names or any(name in names for name in (worker.address, worker.name, worker.host))
 
 
 def choose_scatter(workers: list[Worker], cursor: int) -> Worker:

@@ -148,10 +148,11 @@ class Operations:
 
     async def _fetch(self, number: TaskId) -> tuple[Replicas, list[Any]] | None:
         """One value from any holder that can be reached; None if there is none."""
-        task = self._scheduler.machine.state.task_by_id.get(number)
+        state = self._scheduler.machine.state
+        task = state.task_by_id.get(number)
         for worker in list(task.who_has or ()) if task is not None else ():
             try:
-                reply = await self._scheduler.exchange.get(worker.address, [number])
+                reply = await self._scheduler.exchange.get(worker.address, [number], state.epoch)
             except OSError:
                 continue
             if not reply[0].missing:
