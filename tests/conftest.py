@@ -3,6 +3,8 @@
 import gc
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A broken unit explains a broken cluster, so units come first."""
     order = {suite: index for index, suite in enumerate(SHARES)}
     items.sort(key=lambda item: order.get(_suite(item.path), len(order)))
+
+
+def pytest_sessionstart() -> None:
+    """Let uvloop, where it is installed, open the pipe that it keeps for the life of a process."""
+    if find_spec("uvloop") is not None:
+        import_module("uvloop").new_event_loop().close()
 
 
 def pytest_collection_finish() -> None:

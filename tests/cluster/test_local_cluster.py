@@ -111,7 +111,9 @@ def test_no_processes_means_one_loop_and_no_sockets() -> None:
 
 
 def test_a_cluster_grows_and_shrinks() -> None:
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False) as cluster:
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, memory_limit="100MB"
+    ) as cluster:
         cluster.scale(3)
         cluster.wait_for_workers(3, timeout=10)
         assert cluster.plan == {0, 1, 2}
@@ -120,7 +122,7 @@ def test_a_cluster_grows_and_shrinks() -> None:
         cluster.scale(cores=2)
         cluster.wait_for_workers(2, timeout=10)
         assert cluster.plan == {1, 3}  # a name is never used twice
-        cluster.scale(memory=cluster._worker_options["memory_limit"] * 2.5)
+        cluster.scale(memory="250MB")
         cluster.wait_for_workers(3, timeout=10)
         assert cluster.plan == {1, 3, 4}
 
@@ -210,9 +212,8 @@ def test_a_worker_that_can_not_start_ends_the_cluster_with_its_reason() -> None:
 def test_a_worker_that_dies_later_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "shoal.deploy"):
         with LocalCluster(n_workers=2, threads_per_worker=1, processes=True) as cluster:
-            life = cluster.workers[1]._life
             cluster.workers[1].kill()
-            cluster.sync(asyncio.wait, (life,), timeout=10)
+            cluster.sync(cluster.workers[1].finished, callback_timeout=10)
             assert cluster.workers[1].status == "failed"
             assert cluster.workers[1].exit_code == -signal.SIGKILL
             assert cluster.observed == {0}

@@ -40,9 +40,10 @@ async def call_function(
                 return Outcome(dump_function(None))
             result = await result
         return Outcome(dump_function(result))
-    except asyncio.CancelledError:
-        raise
     except BaseException as error:
+        ours = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and ours is not None and ours.cancelling():
+            raise  # it is us who are cancelled, and not the function that says so
         return Outcome(failure=to_failure(error))
 
 

@@ -1,7 +1,8 @@
 """Read-only views of the scheduler with the attribute names that upstream's users know.
 
 A view is made when it is asked for and holds a reference to an entity; nothing here is copied or
-kept up to date, and nothing can be changed through it.
+kept up to date, and nothing can be changed through it.  The scheduler serves these views, so they
+stand below it and know its entities by their attributes only.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,9 +10,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from shoal.ids import Key
 from shoal.protocol.keys import from_canonical, to_canonical
-from shoal.scheduler.machine.story import Story
-from shoal.scheduler.model.entities import Client, Prefix, Task, Worker
-from shoal.scheduler.model.state import SchedulerState
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -45,7 +43,7 @@ class MappingView(Mapping[K, V], Generic[K, V]):
         return map(self._from_key, list(self._source))
 
     def __len__(self) -> int:
-        return len(self._source)
+        return int(len(self._source))
 
     def __repr__(self) -> str:
         return repr(dict(self))
@@ -55,7 +53,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-def view_of_tasks(tasks: Mapping[Key, Task]) -> "MappingView[object, TaskView]":
+def view_of_tasks(tasks: Mapping[Key, Any]) -> "MappingView[object, TaskView]":
     """Tasks by the user's key."""
     return MappingView(tasks, to_canonical, from_canonical, TaskView)
 
@@ -69,37 +67,35 @@ class _View:
         self._entity = entity
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _View) and self._entity is other._entity
+        return bool(isinstance(other, _View) and self._entity is other._entity)
 
     def __hash__(self) -> int:
-        return hash(self._entity)
+        return int(hash(self._entity))
 
     def __repr__(self) -> str:
-        return repr(self._entity)
+        return str(repr(self._entity))
 
 
 class PrefixView(_View):
     """All tasks of one function."""
 
-    _entity: Prefix
     __slots__ = ()
 
     @property
     def name(self) -> str:
         """What their keys begin with."""
-        return self._entity.name
+        return str(self._entity.name)
 
     @property
     def duration_average(self) -> float:
         """Seconds; -1 if none has finished."""
-        us = self._entity.duration_us
+        us: int = self._entity.duration_us
         return us if us < 0 else us * PROCESSING_SECONDS
 
 
 class TaskView(_View):
     """A task as the scheduler sees it."""
 
-    _entity: Task
     __slots__ = ()
 
     @property
@@ -110,7 +106,7 @@ class TaskView(_View):
     @property
     def state(self) -> str:
         """released, waiting, queued, no-worker, processing, memory, erred or forgotten."""
-        return self._entity.state
+        return str(self._entity.state)
 
     @property
     def prefix(self) -> PrefixView:
@@ -159,31 +155,31 @@ class TaskView(_View):
     @property
     def nbytes(self) -> int:
         """Size of its result in memory; -1 if it is not known."""
-        return self._entity.nbytes
+        return int(self._entity.nbytes)
 
     def get_nbytes(self) -> int:
         """Size of its result in memory; 1024 if it is not known."""
-        return self._entity.nbytes if self._entity.nbytes >= 0 else 1024
+        return int(self._entity.nbytes if self._entity.nbytes >= 0 else 1024)
 
     @property
     def priority(self) -> int:
         """Smaller is sooner."""
-        return self._entity.priority
+        return int(self._entity.priority)
 
     @property
     def retries(self) -> int:
         """Runs that may still fail before it does."""
-        return self._entity.retries
+        return int(self._entity.retries)
 
     @property
     def suspicious(self) -> int:
         """Workers that died as it ran there."""
-        return self._entity.blame
+        return int(self._entity.blame)
 
     @property
     def run_id(self) -> int:
         """The number of its present run; 0 if it has none."""
-        return self._entity.run
+        return int(self._entity.run)
 
     @property
     def type(self) -> str | None:
@@ -212,54 +208,53 @@ class TaskView(_View):
     @property
     def loose_restrictions(self) -> bool:
         """Whether restrictions are a preference only."""
-        return self._entity.options.allow_other_workers
+        return bool(self._entity.options.allow_other_workers)
 
 
 class WorkerView(_View):
     """A worker as the scheduler sees it."""
 
-    _entity: Worker
     __slots__ = ()
 
     @property
     def address(self) -> str:
         """Where it is reached."""
-        return self._entity.address
+        return str(self._entity.address)
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return self._entity.name
+        return str(self._entity.name)
 
     @property
     def host(self) -> str:
         """The host it runs on."""
-        return self._entity.host
+        return str(self._entity.host)
 
     @property
     def pid(self) -> int:
         """Its process."""
-        return self._entity.pid
+        return int(self._entity.pid)
 
     @property
     def nthreads(self) -> int:
         """Its threads for tasks."""
-        return self._entity.nthreads
+        return int(self._entity.nthreads)
 
     @property
     def memory_limit(self) -> int:
         """Bytes; 0 if there is none."""
-        return self._entity.memory_limit
+        return int(self._entity.memory_limit)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the results that it holds."""
-        return self._entity.nbytes
+        return int(self._entity.nbytes)
 
     @property
     def occupancy(self) -> float:
         """Seconds of expected work that was given to it."""
-        return self._entity.occupancy_us * PROCESSING_SECONDS
+        return float(self._entity.occupancy_us * PROCESSING_SECONDS)
 
     @property
     def processing(self) -> "dict[TaskView, float]":
@@ -281,13 +276,12 @@ class WorkerView(_View):
 class ClientView(_View):
     """A client as the scheduler sees it."""
 
-    _entity: Client
     __slots__ = ()
 
     @property
     def client_key(self) -> str:
         """What it is called."""
-        return self._entity.name
+        return str(self._entity.name)
 
     @property
     def wants_what(self) -> set[TaskView]:
@@ -298,7 +292,7 @@ class ClientView(_View):
 class SchedulerView:
     """What upstream's scheduler shows of its state."""
 
-    def __init__(self, state: SchedulerState, story: Story) -> None:
+    def __init__(self, state: Any, story: Any) -> None:
         self._state = state
         self._story = story
 
@@ -349,12 +343,12 @@ class SchedulerView:
     @property
     def total_nthreads(self) -> int:
         """Threads of all workers."""
-        return sum(worker.nthreads for worker in self._state.workers.values())
+        return int(sum(worker.nthreads for worker in self._state.workers.values()))
 
     @property
     def total_occupancy(self) -> float:
         """Seconds of expected work that was given to workers."""
-        occupied = sum(worker.occupancy_us for worker in self._state.workers.values())
+        occupied: int = sum(worker.occupancy_us for worker in self._state.workers.values())
         return occupied * PROCESSING_SECONDS
 
     @property

@@ -208,4 +208,5 @@ def test_the_books_stay_in_order_and_every_run_is_answered_once(start: int) -> N
         storm.check()
         assert storm.values == set()
         state = storm.machine.state
-        assert not (state.runs or state.older_runs or state.wants or state.peers or state.fetches)
+        tables = (state.runs, state.older_runs, state.wants, state.peers, state.fetches)
+        assert not any(tables)

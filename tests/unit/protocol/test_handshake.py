@@ -200,10 +200,15 @@ def test_noise_lets_nobody_in(noise: bytes, valid_hello: bool) -> None:
     assert not ours.done
 
 
-def test_a_server_hears_no_more_than_its_limit() -> None:
-    theirs = server()
-    theirs.receive(client().start() + bytes(HANDSHAKE_BYTES_MAX))
-    assert theirs.failure is not None
+def test_a_server_hears_no_more_than_its_limit_not_even_from_one_with_the_token() -> None:
+    """What follows a good proof at once is welcome, but only within the limit."""
+    for nbytes, let_in in ((HANDSHAKE_BYTES_MAX - 70, True), (HANDSHAKE_BYTES_MAX - 69, False)):
+        ours, theirs = client(), server()
+        proof = ours.receive(theirs.receive(ours.start()))
+        assert len(ours.start() + proof) == 70
+        theirs.receive(proof + bytes(nbytes))
+        assert theirs.done is let_in
+        assert let_in or "Too many bytes" in str(theirs.failure)
 
 
 def test_a_keyring_does_not_show_its_keys() -> None:

@@ -19,7 +19,7 @@ from shoal.worker.machine.state import WorkerState
 from shoal.worker.model.entities import FAILED, FINISHED, HANDED, Replica, Run, RunEnded
 
 
-def on_run_task(state: WorkerState, message: RunTask) -> None:
+def enter(state: WorkerState, message: RunTask) -> None:
     """Start a run, now or when its inputs have come.  Cost: O(inputs)."""
     newest = state.runs.get(message.task)
     if newest is not None and (

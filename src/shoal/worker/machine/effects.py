@@ -40,6 +40,7 @@ class Fetch:
 
     peer: str
     tasks: list[TaskId]
+    nbytes: int = 0  # expected
 
 
 @dataclass(slots=True)

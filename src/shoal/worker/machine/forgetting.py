@@ -94,6 +94,9 @@ def lose_scheduler(state: WorkerState) -> None:
             abandon(state, want)
     if withdrawn:
         state.effects.append(WithdrawRuns(withdrawn))
+    if state.codes:  # the scheduler tells them anew, and won't say when to forget what it told us
+        state.effects.append(ForgetCodes(list(state.codes)))
+        state.codes.clear()
     state.outbox.clear()  # said to nobody
     state.added.clear()
     state.ready.clear()

@@ -159,7 +159,7 @@ def request(state: WorkerState) -> None:
             del peer.queue[want]
         peer.queued_nbytes -= nbytes
         peer.nrequests += 1
-        fetch = Fetch(peer.address, [want.task for want in wants])
+        fetch = Fetch(peer.address, [want.task for want in wants], nbytes)
         state.fetches[fetch] = wants
         state.effects.append(fetch)
         if peer.queue and peer.nrequests < settings.transfers_per_peer_max:

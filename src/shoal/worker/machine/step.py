@@ -190,7 +190,7 @@ class WorkerMachine:
 
     def on_run_task(self, message: RunTask) -> None:
         """Run it once its inputs are here."""
-        computing.on_run_task(self.state, message)
+        computing.enter(self.state, message)
 
     def on_recall_runs(self, message: RecallRuns) -> None:
         """Give back what has not begun."""

@@ -156,7 +156,6 @@ class RunEnded:
         self,
         run: Run,
         how: str,
-        *,
         nbytes: int = 0,
         seconds: float = 0.0,
         value: bytes | None = None,

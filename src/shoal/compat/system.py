@@ -1,0 +1,30 @@
+"""Constants of `distributed`: versions, the system, loggers."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib.metadata import version
+from typing import Final
+
+from shoal.worker.shell.limits import host_memory_bytes
+
+__version__: Final = version("dask").partition("+")[0]
+"""That of the dask beside us: programs compare the two, and take it apart into numbers."""
+__git_revision__: Final = ""
+
+WINDOWS: Final = sys.platform.startswith("win")
+MACOS: Final = sys.platform == "darwin"
+LINUX: Final = sys.platform == "linux"
+
+client_logger: Final = logging.getLogger("shoal.client")
+scheduler_logger: Final = logging.getLogger("shoal.scheduler")
+worker_logger: Final = logging.getLogger("shoal.worker")
+
+
+def memory_limit() -> int:
+    """Memory of this machine or container, in bytes."""
+    return host_memory_bytes()
+
+
+MEMORY_LIMIT: Final = memory_limit()

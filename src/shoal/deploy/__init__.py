@@ -1,0 +1,1 @@
+"""Clusters that start their own scheduler and workers: on this machine, and later elsewhere."""

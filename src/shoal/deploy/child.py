@@ -1,0 +1,189 @@
+"""What runs in a process that a cluster has started: one scheduler or one worker.
+
+The parent holds the other end of our standard input, a socket.  On it come the document that says
+what to run, then the word to go; on it goes what became of us.  When it ends, the parent has closed
+the cluster or has died: either way we close, and if that takes too long we just end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import dask.config
+
+CLOSE_SECONDS_MAX: Final = 4.0
+"""A service that has not closed this long after it was asked to is ended all the same."""
+
+SWITCH_INTERVAL_SECONDS: Final = 0.001
+"""Of a worker: how long its loop waits for a task that computes in pure Python."""
+
+_SCHEDULER_GC_THRESHOLDS: Final = (100_000, 50, 1_000_000)
+"""The oldest generation is never collected by itself: at a million tasks that takes a second."""
+
+
+def main(document: dict[str, Any]) -> None:
+    """Run what `document` describes, until the parent lets go of us."""
+    channel = _take_channel()
+    faulthandler.enable()
+    dask.config.update(dask.config.config, document["config"])
+    _configure_log(document["log_level"])
+    serve = serve_worker if document["role"] == "worker" else serve_scheduler
+    with channel, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve(document, Lifeline(channel)))
+
+
+def _take_channel() -> socket.socket:
+    """Our end of the channel; users' code finds an empty standard input instead."""
+    channel = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return channel
+
+
+def _configure_log(level: int) -> None:
+    """Warnings of ours go to stderr, unless the configuration says otherwise."""
+    logger = logging.getLogger("shoal")
+    if logger.handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    logger.propagate = False
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where it is installed; None: what asyncio takes."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+class Lifeline:
+    """The channel to the parent, read by a thread, since a task may hold up the loop."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._go: asyncio.Future[dict[str, Any]] | None = None
+        self._end: asyncio.Future[None] | None = None
+
+    def watch(self) -> None:
+        """Start to listen, on behalf of the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._go = self._loop.create_future()
+        self._end = self._loop.create_future()
+        self._loop.add_signal_handler(signal.SIGTERM, self._set, self._end, None)
+        threading.Thread(target=self._listen, name="shoal-lifeline", daemon=True).start()
+
+    async def told_to_go(self) -> dict[str, Any] | None:
+        """Wait for the word, and what it says; None if the end came first."""
+        assert self._go is not None
+        assert self._end is not None
+        await asyncio.wait((self._go, self._end), return_when=asyncio.FIRST_COMPLETED)
+        return None if self._end.done() else self._go.result()
+
+    async def ended(self) -> None:
+        """Wait until the parent lets go of us, or somebody sends SIGTERM."""
+        assert self._end is not None
+        await asyncio.shield(self._end)
+
+    def tell(self, what: Mapping[str, Any]) -> None:
+        """Say `what` to the parent; nothing happens if it is gone."""
+        try:
+            self._channel.sendall(json.dumps(what).encode() + b"\n")
+        except OSError:
+            pass  # the thread sees it, too
+
+    def _listen(self) -> None:
+        try:
+            with self._channel.makefile("rb") as lines:
+                for line in lines:
+                    self._call(self._go, json.loads(line))
+        except OSError:
+            pass  # the same as its end
+        self._call(self._end, None)
+        timer = threading.Timer(CLOSE_SECONDS_MAX, os._exit, (1,))
+        timer.daemon = True
+        timer.start()
+
+    def _call(self, future: asyncio.Future[Any] | None, value: object) -> None:
+        assert self._loop is not None
+        assert future is not None
+        try:
+            self._loop.call_soon_threadsafe(self._set, future, value)
+        except RuntimeError:
+            pass  # the loop has closed, and the process is about to end
+
+    @staticmethod
+    def _set(future: asyncio.Future[Any], value: object) -> None:
+        if not future.done():
+            future.set_result(value)
+
+
+async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
+    """Run a scheduler on the socket that came with us."""
+    from shoal.scheduler.shell.service import Scheduler
+
+    lifeline.watch()
+    sock = socket.socket(fileno=document["socket"])
+    scheduler = Scheduler(sock=sock, token=bytes.fromhex(document["token"]), **document["options"])
+    await scheduler
+    gc.set_threshold(*_SCHEDULER_GC_THRESHOLDS)
+    lifeline.tell({"address": scheduler.address, "id": str(scheduler.id)})
+    await _serve(scheduler, document, lifeline)
+
+
+async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
+    """Run a worker, once the scheduler listens."""
+    from shoal.worker.shell.service import Worker
+
+    lifeline.watch()
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    words = await lifeline.told_to_go()
+    if words is None:
+        return
+    worker = Worker(
+        words["scheduler"], token=bytes.fromhex(document["token"]), **document["options"]
+    )
+    await worker
+    lifeline.tell(
+        {
+            "address": worker.address,
+            "name": worker.name,
+            "host": socket.gethostname(),
+            "nthreads": worker.nthreads,
+            "memory_limit": worker.memory_limit,
+            "resources": document["options"].get("resources", {}),
+        }
+    )
+    await _serve(worker, document, lifeline)
+
+
+async def _serve(service: Any, document: dict[str, Any], lifeline: Lifeline) -> None:
+    """Let `service` run until it or the parent ends it."""
+    os.dup2(document["stderr"], 2)
+    os.close(document["stderr"])
+    gc.collect()
+    gc.freeze()
+    end = asyncio.ensure_future(lifeline.ended())
+    finished = asyncio.ensure_future(service.finished())
+    await asyncio.wait((end, finished), return_when=asyncio.FIRST_COMPLETED)
+    end.cancel()
+    await service.close(reason="the cluster closes")
+    await finished

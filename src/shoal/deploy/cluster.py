@@ -1,0 +1,344 @@
+"""What every cluster has in common: its life, its two faces, and questions to its scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import time
+import uuid
+import warnings
+import weakref
+from collections.abc import Callable, Coroutine, Generator
+from html import escape
+from types import TracebackType
+from typing import Any, ClassVar, Final, Self
+
+from shoal import config
+from shoal.client import current
+from shoal.client.blocking import LoopThread
+from shoal.client.errors import WorkersLate
+from shoal.client.session import Session
+from shoal.deploy.errors import ClusterClosed, WrongWith
+from shoal.observe.status import Status
+from shoal.protocol import calls
+from shoal.protocol.handshake import Keyring
+from shoal.units import to_seconds
+from shoal.version import VERSION
+
+CLOSE_SECONDS: Final = 5.0
+"""What closing may take before processes are ended by signals, if nothing else is said."""
+
+EXIT_SECONDS: Final = 3.0
+"""The same for clusters that are still open when the interpreter exits."""
+
+_logger = logging.getLogger("shoal.deploy")
+_open_clusters: Final[weakref.WeakSet[Cluster]] = weakref.WeakSet()
+
+
+class Cluster:
+    """A scheduler and workers that live and end together.
+
+    A blocking cluster is ready when its constructor returns; one with `asynchronous=True` when it
+    was awaited or entered.  Subclasses give `_start`, `_close`, `_close_now`, and the attributes
+    `scheduler`, `workers`, `token`.
+    """
+
+    kind: ClassVar[str] = "Cluster"
+
+    scheduler: Any
+    workers: dict[Any, Any]
+    token: bytes
+
+    def __init__(self, *, asynchronous: bool = False, name: str | None = None) -> None:
+        self.status = Status.created
+        self.name = str(name) if name is not None else uuid.uuid4().hex[:8]
+        self.asynchronous = asynchronous
+        self._thread: LoopThread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._session: Session | None = None
+        self._asking = asyncio.Lock()
+        self._starting: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[Any]] = set()  # only to keep them alive
+
+    # --- what a subclass gives ---------------------------------------------------------------
+
+    async def _start(self) -> None:
+        """Start everything; on the loop.  What it raises closes the cluster."""
+        raise TypeError(f"{type(self).__name__} does not say how it starts")
+
+    async def _close(self, timeout_seconds: float) -> None:
+        """End everything; on the loop."""
+        raise TypeError(f"{type(self).__name__} does not say how it closes")
+
+    def _close_now(self, deadline: float) -> None:
+        """End everything, where no loop runs any more; until `deadline`, monotonic."""
+
+    # --- beginning ---------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Start a blocking cluster, and wait for that; the last thing its constructor does."""
+        _open_clusters.add(self)
+        if self.asynchronous:
+            return
+        self._thread = LoopThread.acquire()
+        try:
+            self._thread.run(self._started())
+        except BaseException:  # Ctrl-C, too: what has started by now is ended first
+            self.close()
+            raise
+
+    async def _started(self) -> Self:
+        if self._starting is None:
+            self._loop = asyncio.get_running_loop()
+            self._starting = asyncio.create_task(self._start_or_close())
+        try:
+            await asyncio.shield(self._starting)
+        except asyncio.CancelledError:
+            self._starting.cancel()
+            await asyncio.wait((self._starting,))
+            raise
+        return self
+
+    async def _start_or_close(self) -> None:
+        self.status = Status.starting
+        try:
+            await self._start()
+        except BaseException:
+            self.status = Status.failed
+            _open_clusters.discard(self)
+            await self._close(CLOSE_SECONDS)
+            raise
+        self.status = Status.running
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._started().__await__()
+
+    # --- end ---------------------------------------------------------------------------------
+
+    def close(self, timeout: float | str | None = None) -> Any:
+        """End the workers and the scheduler; a second call does nothing.
+
+        Args:
+            timeout: seconds after which processes are ended by signals; 5 if None.
+
+        Returns:
+            None, or something to await if the cluster is asynchronous.
+        """
+        seconds = CLOSE_SECONDS if timeout is None else to_seconds(timeout)
+        if self.asynchronous:
+            return self._in_background(self._closed(seconds))
+        if self._thread is None:
+            return None
+        if not self._thread.is_alive:  # as in a child of a fork
+            self._end_now(seconds)
+            return None
+        try:
+            self._thread.run(self._closed(seconds))
+        finally:
+            self._thread.release()
+            self._thread = None
+        return None
+
+    async def _closed(self, timeout_seconds: float) -> None:
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close_all(timeout_seconds))
+        await asyncio.shield(self._closing)
+
+    async def _close_all(self, timeout_seconds: float) -> None:
+        _open_clusters.discard(self)
+        if self._starting is not None and not self._starting.done():
+            self._starting.cancel()
+            await asyncio.wait((self._starting,))
+        if self.status in (Status.created, Status.failed):
+            self.status = Status.closed
+            return
+        self.status = Status.closing
+        for task in self._background - {asyncio.current_task()}:
+            if task.get_name() == CORRECTION:
+                task.cancel()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+        await self._close(timeout_seconds)
+        self.status = Status.closed
+
+    def _end_now(self, timeout_seconds: float) -> None:
+        """End without a loop: it is gone, or belongs to a thread that no longer runs."""
+        _open_clusters.discard(self)
+        if self.status not in (Status.closed, Status.failed):
+            self.status = Status.closed
+            self._close_now(time.monotonic() + timeout_seconds)
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.release()
+
+    def __enter__(self) -> Self:
+        if self.asynchronous:
+            raise WrongWith(self.kind, asynchronous=True)
+        self._require_running()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        if not self.asynchronous:
+            raise WrongWith(self.kind, asynchronous=False)
+        return await self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._closed(CLOSE_SECONDS)
+
+    def __del__(self) -> None:
+        if getattr(self, "status", "") in ("starting", "running"):  # globals may be gone
+            warnings.warn(f"unclosed cluster {self!r}", ResourceWarning, source=self, stacklevel=1)
+            self._end_now(EXIT_SECONDS)
+
+    # --- two faces ---------------------------------------------------------------------------
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that the cluster's tasks run on."""
+        return self._loop
+
+    @property
+    def called_from_running_loop(self) -> bool:
+        """Whether the caller runs on the cluster's own loop."""
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def sync(
+        self,
+        func: Callable[..., Coroutine[Any, Any, Any]],
+        *args: Any,
+        asynchronous: bool | None = None,
+        callback_timeout: float | str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Run a coroutine function on the cluster's loop: wait for it, or, if the cluster is
+        asynchronous or the caller is on that loop, return something to await."""
+        work = func(*args, **kwargs)
+        asynchronous = self.asynchronous if asynchronous is None else asynchronous
+        if asynchronous or self.called_from_running_loop:
+            return work
+        if self._thread is None:
+            work.close()
+            raise ClusterClosed(self.name, self.status)
+        seconds = None if callback_timeout is None else to_seconds(callback_timeout)
+        return self._thread.run(work, seconds)
+
+    def _in_background(self, work: Coroutine[Any, Any, Any], name: str = "") -> asyncio.Task[Any]:
+        """Run `work` whether or not the caller awaits what is returned; on the loop."""
+        task = asyncio.ensure_future(work)
+        if name:
+            task.set_name(name)
+        self._background.add(task)
+        task.add_done_callback(self._background_ended)
+        return task
+
+    def _background_ended(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _logger.error("The cluster %s: %s", self.name, task.exception())
+
+    def _require_running(self) -> None:
+        if self.status != Status.running:
+            raise ClusterClosed(self.name, self.status)
+
+    # --- questions ---------------------------------------------------------------------------
+
+    @property
+    def scheduler_address(self) -> str:
+        """Where clients and workers find the scheduler."""
+        address: str = getattr(self.scheduler, "address", "")
+        return address or "<Not Connected>"
+
+    @property
+    def dashboard_link(self) -> str:
+        """The address of the web page; empty if there is none."""
+        return ""
+
+    async def _ask(self, make: Callable[[int], Any], timeout_seconds: float | None = None) -> Any:
+        """Ask the scheduler; the connection for it is made at the first question, and kept."""
+        self._require_running()
+        async with self._asking:
+            session = self._session
+            if session is None or session.status != "running":
+                session = Session(f"Cluster-{self.name}")
+                await session.open(
+                    self.scheduler_address,
+                    Keyring.from_token(self.token),
+                    timeout_seconds=config.read(config.Comm).connect_seconds,
+                    heartbeat_seconds=config.read(config.Client).heartbeat_seconds,
+                    versions={"shoal": VERSION},
+                )
+                self._session = session
+        return await session.call(make, timeout_seconds=timeout_seconds)
+
+    def wait_for_workers(self, n_workers: int, timeout: float | str | None = None) -> Any:
+        """Wait until `n_workers` are connected, whoever has started them.
+
+        Raises:
+            ValueError: `n_workers` is not a positive number.
+            WorkersLate: a TimeoutError; they were not there after `timeout`.
+        """
+        if type(n_workers) is not int or n_workers < 1:
+            raise ValueError(f"`n_workers` must be a positive integer. Instead got {n_workers!r}.")
+        seconds = None if timeout is None else to_seconds(timeout)
+        return self.sync(self._wait_for_workers, n_workers, seconds)
+
+    async def _wait_for_workers(self, nworkers: int, timeout_seconds: float | None) -> None:
+        try:
+            await self._ask(lambda n: calls.AwaitWorkers(n, nworkers), timeout_seconds)
+        except TimeoutError as error:
+            found: calls.Identity = await self._ask(calls.SchedulerIdentity)
+            nhere = len(found.workers)
+            raise WorkersLate(nworkers, nhere, timeout_seconds or 0.0) from error
+
+    def get_client(self) -> Any:
+        """The current client if it is one of this cluster, else a new one."""
+        from shoal.client.client import Client
+
+        found = current.find_client()
+        if found is not None and found.cluster is self:
+            return found
+        return Client(self, asynchronous=self.asynchronous)
+
+    # --- looks -------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.name}, {self.scheduler_address!r}, "
+            f"workers={len(self.workers)}, {self.status})"
+        )
+
+    def _repr_html_(self) -> str:
+        return (
+            f"<div><strong>{escape(type(self).__name__)}</strong> {escape(self.name)}<br>"
+            f"Scheduler: <code>{escape(self.scheduler_address)}</code><br>"
+            f"Workers: {len(self.workers)}, {escape(self.status)}</div>"
+        )
+
+
+CORRECTION: Final = "a correction of the number of workers"
+
+
+@atexit.register
+def close_open_clusters() -> None:
+    """Close what the program has left open, quietly; all at once, and within some seconds."""
+    for cluster in list(_open_clusters):
+        cluster._end_now(EXIT_SECONDS)

@@ -1,0 +1,376 @@
+"""A cluster on this machine: the scheduler and each worker in a process, or all on one loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, ClassVar, Final
+
+from shoal import config
+from shoal.deploy.cluster import CLOSE_SECONDS, CORRECTION, Cluster
+from shoal.deploy.errors import ClusterClosed, UnknownOptions
+from shoal.deploy.facts import FactsOfScheduler, facts_of_identity, facts_of_processes
+from shoal.deploy.processes import ServiceProcess
+from shoal.deploy.sharing import memory_limit_nbytes, nprocesses_nthreads, workers_and_threads
+from shoal.deploy.sites import LoopSite, ProcessSite, Site
+from shoal.errors import UnsupportedOption
+from shoal.observe.status import Status
+from shoal.protocol import calls
+from shoal.units import to_nbytes
+
+__all__ = ["LocalCluster", "nprocesses_nthreads"]
+
+START_SECONDS_MIN: Final = 60.0
+"""Starting an interpreter may take long on a loaded machine; less than this is never the limit."""
+
+WORKER_OPTIONS: Final = frozenset(
+    ("local_directory", "memory_limit", "name", "resources", "validate")
+)
+"""What is passed on to the workers.  A test says that `Worker` has them all."""
+
+LATER_OPTIONS: Final = {
+    "blocked_handlers": "Services have no handlers that could be blocked.",
+    "interface": "Give host= instead.",
+    "data": "Workers keep results in memory.",
+    "executor": "Workers have threads of their own.",
+    "lifetime": "Scale the cluster instead.",
+    "plugins": "Pass them to the client instead.",
+    "preload": "Run a function on every worker with client.run instead.",
+    "preload_nanny": "Run a function on every worker with client.run instead.",
+    "service_kwargs": "Services have no web page yet.",
+    "services": "Services have no web page yet.",
+    "worker_services": "Services have no web page yet.",
+}
+"""Options of upstream that would change what happens, and what to do instead."""
+
+HARMLESS_OPTIONS: Final = frozenset(
+    (
+        "death_timeout",
+        "env",
+        "heartbeat_interval",
+        "lifetime_restart",
+        "lifetime_stagger",
+        "nanny",
+        "preload_argv",
+        "preload_nanny_argv",
+        "profile_cycle_interval",
+        "quiet",
+        "reconnect",
+    )
+)
+"""Options of upstream that only tune what shoal does by itself."""
+
+_logger = logging.getLogger("shoal.deploy")
+
+
+class LocalCluster(Cluster):
+    """A scheduler and workers on this machine; only this machine can reach them.
+
+    Args:
+        name: for people; a random one if None.
+        n_workers: how many workers; None: as the cores and `threads_per_worker` suggest.
+        threads_per_worker: of each worker.
+        processes: the scheduler and each worker in a process of its own, so that none holds up
+            another; False: all on one loop in this process, which starts at once and shares
+            objects instead of copying them.
+        memory_limit: of each worker: bytes, "4GB", a fraction of the machine, "auto" (an equal
+            share), or 0 for none.
+        host: where to listen; loopback if None.
+        scheduler_port: 0 takes a free one.
+        asynchronous: True: await it, or use `async with`, and await its methods.
+        silence_logs: level (of `logging`) below which the services' logs are silent.
+        scheduler_kwargs: options of `Scheduler`.
+        resources, local_directory, validate: of each worker.
+
+    Raises:
+        TypeError: an unknown option.
+        ProcessDied, ProcessLate: a process did not start; everything is closed again.
+
+    Cost: about 0.5 s and 50 MB for each process; 5 ms without processes.
+    """
+
+    kind: ClassVar[str] = "LocalCluster"
+
+    def __init__(
+        self,
+        name: str | None = None,
+        n_workers: int | None = None,
+        threads_per_worker: int | None = None,
+        processes: bool | None = None,
+        loop: Any = None,
+        start: Any = None,
+        host: str | None = None,
+        ip: str | None = None,
+        scheduler_port: int = 0,
+        silence_logs: int | str | bool = logging.WARNING,
+        dashboard_address: str | None = None,
+        worker_dashboard_address: str | None = None,
+        asynchronous: bool = False,
+        security: Any = None,
+        protocol: str | None = None,
+        worker_class: Any = None,
+        scheduler_kwargs: Mapping[str, Any] | None = None,
+        scheduler_sync_interval: float = 1,
+        **worker_kwargs: Any,
+    ) -> None:
+        self.status = Status.created  # before anything can fail
+        if start is not None or ip is not None:
+            host = _old_options(start, ip, host)
+        _check_options(worker_kwargs)
+        _check_security(security, protocol)
+        if processes is None:
+            processes = worker_class is None
+        if processes and worker_class is not None:
+            raise UnsupportedOption("worker_class with processes=True", "Leave one of them out.")
+        if processes and os.name != "posix":
+            raise UnsupportedOption("processes=True on this system", "Say processes=False.")
+        nworkers, nthreads = workers_and_threads(n_workers, threads_per_worker, processes=processes)
+        super().__init__(asynchronous=asynchronous, name=name)
+        self.processes = processes
+        self.workers: dict[Any, Any] = {}
+        self._names: list[Any] = list(range(nworkers))  # whom we want, in the order of their start
+        self._next_name = nworkers
+        limit = worker_kwargs.pop("memory_limit", "auto")
+        self._worker_options = {
+            **{k: v for k, v in worker_kwargs.items() if k in WORKER_OPTIONS},
+            "nthreads": nthreads,
+            "memory_limit": memory_limit_nbytes(limit, nworkers),
+        }
+        self._correcting = asyncio.Lock()
+        self._start_seconds = max(START_SECONDS_MIN, config.read(config.Comm).connect_seconds)
+        self._site = self._make_site(
+            host or "127.0.0.1",
+            scheduler_port,
+            protocol,
+            dict(scheduler_kwargs or {}),
+            worker_class,
+            _log_level(silence_logs),
+        )
+        self.token = self._site.token
+        self._begin()
+
+    def _make_site(
+        self,
+        host: str,
+        port: int,
+        protocol: str | None,
+        scheduler_options: dict[str, Any],
+        worker_class: Callable[..., Any] | None,
+        log_level: int,
+    ) -> Site:
+        scheme = (protocol or "").removesuffix("://")
+        if self.processes:
+            if scheme not in ("", "tcp"):
+                raise UnsupportedOption(f"protocol={protocol!r} with processes", "Leave it out.")
+            ourselves = weakref.ref(self)  # who waits for the processes' end must not keep us
+
+            def on_end(process: ServiceProcess) -> None:
+                cluster = ourselves()
+                if cluster is not None:
+                    cluster._process_ended(process)
+
+            return ProcessSite(host, port, scheduler_options, log_level=log_level, on_end=on_end)
+        if not scheme:
+            scheme = "tcp" if port or host != "127.0.0.1" else "inproc"
+        return LoopSite(scheme, host, port, scheduler_options, worker_class)
+
+    @property
+    def scheduler(self) -> Any:
+        """The scheduler: itself, if it is in this process, else its process."""
+        return self._site.scheduler
+
+    # --- life --------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        """Scheduler and workers at the same time; the first failure ends it all."""
+        seconds = self._start_seconds
+        starting = [asyncio.ensure_future(self._site.start_scheduler(seconds))]
+        await asyncio.sleep(0)  # it goes first, by a breath
+        starting += [asyncio.ensure_future(self._add_worker(name)) for name in self._names]
+        try:
+            await asyncio.wait(starting, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            failures = [
+                task.exception() for task in starting if task.done() and not task.cancelled()
+            ]
+            for task in starting:
+                task.cancel()
+            await asyncio.gather(*starting, return_exceptions=True)
+        for failure in failures:  # the scheduler's before those that come from it
+            if failure is not None:
+                raise failure
+
+    async def _add_worker(self, name: Any) -> None:
+        worker = await self._site.start_worker(
+            str(name), dict(self._worker_options), self._start_seconds
+        )
+        self.workers[name] = worker
+
+    async def _end_worker(self, name: Any) -> None:
+        worker = self.workers.pop(name)
+        if self.status == Status.running:
+            await self._ask(lambda n: calls.CloseWorkers(n, [worker.address]))
+        await self._site.end_worker(worker, CLOSE_SECONDS)
+
+    async def _close(self, timeout_seconds: float) -> None:
+        await self._site.close(timeout_seconds)
+        self.workers.clear()
+
+    def _close_now(self, deadline: float) -> None:
+        self._site.close_now(deadline)
+
+    def _process_ended(self, process: ServiceProcess) -> None:
+        """A process has ended by itself; it is not started again, but told of."""
+        if process is self._site.scheduler:
+            _logger.warning("The scheduler of the cluster %s has ended", self.name)
+            self.status = Status.failed if self.status == Status.running else self.status
+
+    # --- size --------------------------------------------------------------------------------
+
+    def scale(
+        self, n: int | None = None, memory: float | str | None = None, cores: int | None = None
+    ) -> Any:
+        """Have `n` workers, or as many as give that much memory or that many cores.
+
+        Returns at once; `wait_for_workers` waits for new ones.  Of workers that are too many, those
+        that were added last go; what they ran or held is computed again elsewhere.
+
+        Args:
+            n: how many workers.
+            memory: of all workers together, in bytes or as "100GB".
+            cores: threads of all workers together.
+
+        Returns:
+            None, or something to await if the cluster is asynchronous.
+
+        Raises:
+            ValueError: memory is asked for, and workers have no limit.
+        """
+        wanted = [n or 0]
+        if memory is not None:
+            limit = self._worker_options["memory_limit"]
+            if not limit:
+                raise ValueError("workers have no memory_limit, so memory= can't size the cluster")
+            wanted.append(math.ceil(to_nbytes(memory) / limit))
+        if cores is not None:
+            wanted.append(math.ceil(cores / self._worker_options["nthreads"]))
+        names = self._names[: max(wanted)]
+        while len(names) < max(wanted):
+            names.append(self._next_name)
+            self._next_name += 1
+        return self._want(names)
+
+    scale_up = scale
+
+    def scale_down(self, workers: Iterable[Any]) -> Any:
+        """Let these workers go, by name or address; as `scale` otherwise."""
+        going = {str(worker) for worker in workers}
+        names = [
+            name
+            for name in self._names
+            if str(name) not in going
+            and getattr(self.workers.get(name), "address", None) not in going
+        ]
+        return self._want(names)
+
+    def _want(self, names: list[Any]) -> Any:
+        self._require_running()
+        self._names = names
+        if self.asynchronous or self.called_from_running_loop:
+            return self._in_background(self._correct(), CORRECTION)
+        thread = self._thread
+        if thread is None:
+            raise ClusterClosed(self.name, self.status)
+        thread.call(lambda: self._in_background(self._correct(), CORRECTION))
+        return None
+
+    async def _correct(self) -> None:
+        """Bring the workers in line with whom we want; a later call waits for an earlier one."""
+        async with self._correcting:
+            wanted = list(self._names)
+            going = [name for name in self.workers if name not in wanted]
+            coming = [name for name in wanted if name not in self.workers]
+            await asyncio.gather(
+                *map(self._end_worker, going),
+                *map(self._add_worker, coming),
+            )
+
+    # --- looks -------------------------------------------------------------------------------
+
+    @property
+    def scheduler_info(self) -> FactsOfScheduler:
+        """What the scheduler and its workers are, as plain values.
+
+        A blocking cluster asks the scheduler; an asynchronous one says what it knows of the
+        services it has started.
+        """
+        if self.processes and (self.asynchronous or self.called_from_running_loop):
+            return facts_of_processes(self.scheduler, self.workers.values())
+        if not self.processes:
+            return facts_of_identity(self.scheduler.identity())
+        self._require_running()
+        return facts_of_identity(self.sync(self._ask, calls.SchedulerIdentity))
+
+    @property
+    def plan(self) -> set[Any]:
+        """Names of the workers that we want."""
+        return set(self._names)
+
+    @property
+    def requested(self) -> set[Any]:
+        """Names of the workers that have been started."""
+        return set(self.workers)
+
+    @property
+    def observed(self) -> set[Any]:
+        """Names of the workers that are connected."""
+        running = (Status.running, Status.paused)
+        return {name for name, worker in self.workers.items() if worker.status.value in running}
+
+
+def _old_options(start: Any, ip: str | None, host: str | None) -> str | None:
+    """What two options of old mean today: the host."""
+    if start is not None:
+        warnings.warn("start= is ignored: a cluster starts when it is made", stacklevel=3)
+    if ip is not None:
+        warnings.warn("ip= is deprecated; write host=", DeprecationWarning, stacklevel=3)
+    return host or ip
+
+
+def _log_level(silence_logs: int | str | bool) -> int:
+    """The level from which logs are heard."""
+    if silence_logs is False:
+        return logging.INFO
+    if silence_logs is True:
+        return logging.ERROR
+    if isinstance(silence_logs, str):
+        return logging.getLevelNamesMapping()[silence_logs.upper()]
+    return silence_logs
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raise what is wrong with options that nobody knows, or that change what they can't."""
+    for name in options:
+        if name in LATER_OPTIONS and options[name] is not None:
+            raise UnsupportedOption(f"{name}=", LATER_OPTIONS[name])
+    known = {*WORKER_OPTIONS, *HARMLESS_OPTIONS, *LATER_OPTIONS}
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        spelt = sorted({*WORKER_OPTIONS, "n_workers", "threads_per_worker", "processes"})
+        near = [close for name in unknown for close in get_close_matches(name, spelt, n=1)]
+        raise UnknownOptions(unknown, near)
+
+
+def _check_security(security: Any, protocol: str | None) -> None:
+    """Raise UnsupportedOption if certificates are asked for."""
+    wants = security is True or getattr(security, "require_encryption", False)
+    if wants or (protocol or "").startswith("tls"):
+        raise UnsupportedOption(
+            "TLS", "A LocalCluster listens on loopback only, and asks everybody for its token."
+        )

@@ -1,0 +1,289 @@
+"""Where the services of a cluster on this machine live: in processes, or on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+import dask.config
+
+from shoal.comms import ListenError, Publication, new_token, publish_token
+from shoal.comms.addresses import is_own_host
+from shoal.config import Nanny, read
+from shoal.deploy.errors import NotPlain
+from shoal.deploy.processes import ServiceProcess
+
+_BACKLOG: Final = 2048
+
+
+class Site(Protocol):
+    """What a cluster needs of the place where its services live."""
+
+    address: str
+    """Of the scheduler, once it runs."""
+    token: bytes
+    scheduler: Any
+
+    async def start_scheduler(self, timeout_seconds: float) -> None:
+        """Start the scheduler; returns when it serves."""
+
+    async def start_worker(self, name: str, options: dict[str, Any], timeout_seconds: float) -> Any:
+        """Start a worker; returns it when it is registered.  May be called before the scheduler
+        serves, and then waits for that."""
+
+    async def end_worker(self, worker: Any, timeout_seconds: float) -> None:
+        """Close a worker; returns when it is gone."""
+
+    async def close(self, timeout_seconds: float) -> None:
+        """Close everything; returns when it is gone."""
+
+    def close_now(self, deadline: float) -> None:
+        """As `close`, where no loop runs any more; until `deadline`, on the monotonic clock."""
+
+
+class ProcessSite:
+    """Each service in a process of its own."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        scheduler_options: Mapping[str, Any],
+        *,
+        log_level: int,
+        on_end: Callable[[ServiceProcess], None],
+    ) -> None:
+        """`on_end`: called when a process ends that nobody has asked to."""
+        self.token = new_token()
+        self.address = ""
+        self._log_level, self._on_end = log_level, on_end
+        self._options = require_plain("scheduler_kwargs", scheduler_options)
+        self._host, self._port = host, port
+        self._config = plain_part_of(dask.config.config)
+        self._environ = worker_environ()
+        self._processes: list[ServiceProcess] = []
+        self._publication: Publication | None = None
+        self.scheduler = ServiceProcess("the scheduler", {}, on_end=on_end)
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start_scheduler(self, timeout_seconds: float) -> None:
+        """See `Site.start_scheduler`."""
+        self._serving = asyncio.create_task(self._start_scheduler(timeout_seconds))
+        await self._serving
+
+    async def _start_scheduler(self, timeout_seconds: float) -> None:
+        with listening_socket(self._host, self._port) as sock:
+            document = self._document("scheduler", {"host": self._host, **self._options})
+            document["socket"] = sock.fileno()
+            self.scheduler = ServiceProcess("the scheduler", document, on_end=self._on_end)
+            self._processes.append(self.scheduler)
+            await self.scheduler.start(inherited=(sock.fileno(),))
+        words = await self.scheduler.ready(timeout_seconds)
+        self.address = words["address"]
+        self._publication = publish_token(self.address, self.token, file=False)
+
+    async def start_worker(
+        self, name: str, options: dict[str, Any], timeout_seconds: float
+    ) -> ServiceProcess:
+        """See `Site.start_worker`."""
+        document = self._document("worker", require_plain("", {**options, "name": name}))
+        process = ServiceProcess(
+            f"worker {name}", document, environ=self._environ, on_end=self._on_end
+        )
+        self._processes.append(process)
+        await process.start()
+        assert self._serving is not None
+        await asyncio.shield(self._serving)
+        await process.go({"scheduler": self.address})
+        await process.ready(timeout_seconds)
+        return process
+
+    def _document(self, role: str, options: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "role": role,
+            "path": [str(entry) for entry in sys.path],
+            "config": self._config,
+            "log_level": self._log_level,
+            "token": self.token.hex(),
+            "options": options,
+        }
+
+    async def end_worker(self, worker: ServiceProcess, timeout_seconds: float) -> None:
+        """See `Site.end_worker`."""
+        await worker.close(timeout_seconds)
+        if worker in self._processes:
+            self._processes.remove(worker)
+
+    async def close(self, timeout_seconds: float) -> None:
+        """See `Site.close`."""
+        self._withdraw()
+        if self._serving is not None:
+            self._serving.cancel()
+        # The workers first, by a breath: so none of them finds its scheduler gone.
+        for process in reversed(self._processes):
+            process.let_go()
+        await asyncio.gather(*(p.close(timeout_seconds) for p in self._processes))
+        self._processes.clear()
+
+    def close_now(self, deadline: float) -> None:
+        """See `Site.close_now`."""
+        self._withdraw()
+        for process in reversed(self._processes):
+            process.let_go()
+        for process in self._processes:
+            process.close_now(deadline)
+
+    def _withdraw(self) -> None:
+        if self._publication is not None:
+            self._publication.withdraw()
+            self._publication = None
+
+
+class LoopSite:
+    """Scheduler and workers on one event loop, in this process."""
+
+    def __init__(
+        self,
+        protocol: str,
+        host: str,
+        port: int,
+        scheduler_options: Mapping[str, Any],
+        worker_class: Callable[..., Any] | None = None,
+    ) -> None:
+        """`protocol`: "inproc", which ignores host and port, or "tcp"."""
+        from shoal.scheduler.shell.service import Scheduler
+        from shoal.worker.shell.service import Worker
+
+        self.token = new_token()
+        self.address = ""
+        self._worker_class: Callable[..., Any] = worker_class or Worker
+        self._workers: list[Any] = []
+        self._host = host
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.scheduler = Scheduler(
+            protocol=protocol, host=host, port=port, token=self.token, **scheduler_options
+        )
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start_scheduler(self, timeout_seconds: float) -> None:
+        """See `Site.start_scheduler`."""
+        self._loop = asyncio.get_running_loop()
+        self._serving = asyncio.create_task(self._start_scheduler(timeout_seconds))
+        await self._serving
+
+    async def _start_scheduler(self, timeout_seconds: float) -> None:
+        async with asyncio.timeout(timeout_seconds):
+            await self.scheduler
+        self.address = self.scheduler.address
+
+    async def start_worker(self, name: str, options: dict[str, Any], timeout_seconds: float) -> Any:
+        """See `Site.start_worker`."""
+        assert self._serving is not None
+        await asyncio.shield(self._serving)
+        worker = self._worker_class(
+            self.address, name=name, host=self._host, token=self.token, **options
+        )
+        self._workers.append(worker)
+        async with asyncio.timeout(timeout_seconds):
+            await worker
+        return worker
+
+    async def end_worker(self, worker: Any, timeout_seconds: float) -> None:
+        """See `Site.end_worker`."""
+        async with asyncio.timeout(timeout_seconds):
+            await worker.close(reason="the cluster scales down")
+        if worker in self._workers:
+            self._workers.remove(worker)
+
+    async def close(self, timeout_seconds: float) -> None:
+        """See `Site.close`."""
+        if self._serving is not None:
+            self._serving.cancel()
+        async with asyncio.timeout(timeout_seconds):
+            await asyncio.gather(
+                *(worker.close(reason="the cluster closes") for worker in self._workers)
+            )
+            if self.address:  # else it never listened
+                await self.scheduler.close(reason="the cluster closes")
+        self._workers.clear()
+
+    def close_now(self, deadline: float) -> None:
+        """See `Site.close_now`.  Nothing is left to close if the loop has ended."""
+        loop, seconds = self._loop, max(0.0, deadline - time.monotonic())
+        if loop is None or not loop.is_running():
+            return
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            closing = asyncio.run_coroutine_threadsafe(self.close(seconds), loop)
+            with contextlib.suppress(Exception):
+                closing.result(seconds)
+        else:
+            loop.create_task(self.close(seconds), name="the end of a cluster")
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A TCP socket that listens on `host`, for another process to adopt.
+
+    Raises:
+        ListenError: the port is taken, or the host not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise ListenError.failed(f"tcp://{host}:{port}", error.strerror or str(error)) from error
+    return sock
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    return host in ("localhost", "::1") or (host.startswith("127.") and is_own_host(host))
+
+
+def worker_environ() -> dict[str, str]:
+    """What a worker's environment adds to ours; a variable that the user has set wins."""
+    settings = read(Nanny)
+    added = {name: str(value) for name, value in settings.pre_spawn_environ.items()}
+    environ = {**added, **os.environ}
+    environ.update({name: str(value) for name, value in settings.environ.items()})
+    return environ
+
+
+def plain_part_of(value: Any) -> Any:
+    """What of a configuration can be written as JSON: the rest belongs to this process alone."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_part_of(item) for key, item in value.items() if _is_plain(item)}
+    if isinstance(value, list | tuple):
+        return [plain_part_of(item) for item in value if _is_plain(item)]
+    return value
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool | list | tuple | Mapping)
+
+
+def require_plain(what: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` as they are.
+
+    Raises:
+        NotPlain: one of them can't be sent to another process.
+    """
+    for name, value in options.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as error:
+            option = f"{what}[{name!r}]" if what else name
+            raise NotPlain(option, type(value).__name__) from error
+    return dict(options)

@@ -1,0 +1,1 @@
+"""Where values are kept: knows tasks and sizes, and no role."""

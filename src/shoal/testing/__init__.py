@@ -1,0 +1,1 @@
+"""For tests of programs that use shoal: clusters that start in milliseconds, and their fixtures."""

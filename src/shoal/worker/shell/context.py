@@ -1,0 +1,79 @@
+"""Which worker, and which run, the code that asks is part of."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from shoal.ids import Key
+from shoal.worker.model.entities import Run
+from shoal.worker.shell.errors import NoWorkerHere
+
+
+class Host(Protocol):
+    """What code that runs in a task may ask of its worker."""
+
+    @property
+    def address(self) -> str:
+        """Where peers reach it."""
+
+    @property
+    def name(self) -> object:
+        """What it is called; unique in its cluster."""
+
+    @property
+    def nthreads(self) -> int:
+        """How many tasks it runs at once."""
+
+    @property
+    def scheduler_address(self) -> str:
+        """The scheduler that it works for."""
+
+    @property
+    def local_directory(self) -> str:
+        """Where it may leave files."""
+
+    @property
+    def data(self) -> Mapping[Any, object]:
+        """The results that it holds, by key."""
+
+
+@dataclass(slots=True)
+class RunContext:
+    """The run that a thread, or a coroutine, is busy with."""
+
+    worker: Host
+    run: Run
+
+    @property
+    def key(self) -> Key:
+        """Of the task."""
+        return self.run.key
+
+
+current_run: Final[ContextVar[RunContext | None]] = ContextVar("current_run", default=None)
+current_worker: Final[ContextVar[Host | None]] = ContextVar("current_worker", default=None)
+
+live_workers: Final[weakref.WeakSet[Host]] = weakref.WeakSet()
+"""Those of this process that were started and not closed."""
+
+
+def get_worker() -> Host:
+    """The worker that runs the calling task; outside of tasks, the only one of this process.
+
+    Raises:
+        NoWorkerHere: neither applies (a ValueError).
+    """
+    run = current_run.get()
+    if run is not None:
+        return run.worker
+    worker = current_worker.get()
+    if worker is not None:
+        return worker
+    workers = list(live_workers)
+    if len(workers) == 1:
+        return workers[0]
+    raise NoWorkerHere(len(workers))

@@ -1,0 +1,82 @@
+"""What a user may be told by a worker: what happened, why, and what to do."""
+
+from __future__ import annotations
+
+from shoal.errors import ShoalError
+
+
+class WorkerRefused(ShoalError, ValueError):
+    """The scheduler did not want this worker."""
+
+    def __init__(self, scheduler: str, reason: str) -> None:
+        """`reason`: in the scheduler's words."""
+        super().__init__(scheduler, reason)
+        self.scheduler, self.reason = scheduler, reason
+
+    def __str__(self) -> str:
+        return (
+            f"The scheduler at {self.scheduler} did not accept this worker: {self.reason} "
+            "Correct that, or start it against another scheduler."
+        )
+
+
+class SchedulerSilent(ShoalError, TimeoutError):
+    """The scheduler took the connection and then said nothing."""
+
+    def __init__(self, scheduler: str, timeout_seconds: float) -> None:
+        super().__init__(scheduler, timeout_seconds)
+        self.scheduler, self.timeout_seconds = scheduler, timeout_seconds
+
+    def __str__(self) -> str:
+        return (
+            f"The scheduler at {self.scheduler} did not answer this worker's registration within "
+            f"{self.timeout_seconds:g} s. It may be stopped or overloaded; see its log, or allow "
+            "more time (death_timeout)."
+        )
+
+
+class NoWorkerHere(ShoalError, ValueError):
+    """The worker was asked for where there is none."""
+
+    def __init__(self, nworkers: int) -> None:
+        """`nworkers`: how many there are in this process."""
+        super().__init__(nworkers)
+        self.nworkers = nworkers
+
+    def __str__(self) -> str:
+        why = (
+            f"{self.nworkers} workers run in this process, and this code is not part of a task"
+            if self.nworkers
+            else "no worker runs in this process"
+        )
+        return f"No worker found: {why}. Call get_worker() inside of a task."
+
+
+class UnknownCode(ShoalError, RuntimeError):
+    """A run calls a function that this worker was not told, or was told to forget."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+    def __str__(self) -> str:
+        return (
+            f"The scheduler asked for function {self.code}, which this worker does not have. "
+            "This is an error in shoal; please report it with the scheduler's log. "
+            "Submitting the task again may help."
+        )
+
+
+class WrongEpoch(ShoalError, ConnectionError):
+    """A worker was given values under the numbers of a scheduler that it does not work for."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(worker)
+        self.worker = worker
+
+    def __str__(self) -> str:
+        return (
+            f"The worker at {self.worker} did not keep these values: it works for another "
+            "scheduler than the one that sent them there, or has lost its scheduler just now. Try "
+            "another worker, or again in a while."
+        )

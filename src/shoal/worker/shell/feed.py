@@ -1,0 +1,351 @@
+"""The one path of a worker: what happened goes to its machine, and the effects are performed.
+
+First the machine is told, then its effects are performed in order, and the scheduler hears of it
+in one frame.  A machine that raises is an error in shoal: the story is logged and the worker
+closes; nothing limps on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec
+
+from shoal import config
+from shoal.comms import FrameTooLarge
+from shoal.comms.exchange import ReplicaExchange
+from shoal.comms.functions import call_function
+from shoal.ids import Epoch, TaskId
+from shoal.protocol.calls import Outcome, RunFunction, answer
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.handshake import Keyring
+from shoal.protocol.messages import WorkerHeartbeat, WorkerWelcome
+from shoal.protocol.payload import load, nbytes_of
+from shoal.storage.results import Results
+from shoal.worker.machine.effects import (
+    Close,
+    Define,
+    Drop,
+    Effect,
+    Fetch,
+    ForgetCodes,
+    LoadInline,
+    Send,
+    StartRuns,
+    WithdrawRuns,
+)
+from shoal.worker.machine.step import WorkerMachine
+from shoal.worker.model.entities import FAILED, WITHDRAWN, Run, RunEnded
+from shoal.worker.shell.context import Host, current_worker
+from shoal.worker.shell.errors import UnknownCode
+from shoal.worker.shell.functions import CodeTable
+from shoal.worker.shell.link import SchedulerLink
+from shoal.worker.shell.replicas import Held
+from shoal.worker.shell.serving import ReplicaServer
+from shoal.worker.shell.threads import Inline, Job, RunThreads
+from shoal.worker.shell.transfers import Transfers
+
+logger = logging.getLogger("shoal.worker")
+
+P = ParamSpec("P")
+
+_VALUE_THREADS: Final = 2
+"""Threads that pickle and load large values, so that the loop needn't."""
+
+_STORY_TAIL: Final = 20
+
+
+def _event(
+    method: Callable[Concatenate[Feed, P], None],
+) -> Callable[Concatenate[Feed, P], None]:
+    """An event: performs what `method` makes the machine ask for; an error ends the worker."""
+
+    @wraps(method)
+    def fed(self: Feed, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        if self._is_over:
+            return  # whoever is told of the worker's end makes up for what is dropped here
+        try:
+            method(self, *args, **kwargs)
+            self.perform()
+        except Exception as error:
+            self.fail(error)
+
+    return fed
+
+
+class Feed:
+    """A worker's machine, with all that performs its effects and brings it events."""
+
+    def __init__(
+        self,
+        host: Host,
+        machine: WorkerMachine,
+        results: Results,
+        keyring: Keyring,
+        settings: config.Worker,
+        *,
+        connect_seconds: float,
+        on_close: Callable[[str], None],
+        on_lost: Callable[[Exception | None], None],
+    ) -> None:
+        """`on_close`: the worker shall close, and why; `on_lost`: the scheduler is gone."""
+        self.machine = machine
+        self.results = results
+        self.heartbeat_seconds = settings.heartbeat_seconds
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._validate = settings.validate
+        self._on_close = on_close
+        self._after_loss = on_lost
+        self._is_over = False
+        self._codes = CodeTable()
+        self._background: set[asyncio.Task[None]] = set()
+        self._executor = ThreadPoolExecutor(_VALUE_THREADS, f"shoal-worker-{host.name}-values")
+        self.threads = RunThreads(host, host.nthreads, self.on_ended)
+        self.server = ReplicaServer(
+            host.address,
+            self._executor,
+            is_in=self._is_in,
+            look_up=self._look_up,
+            put=self.on_put,
+            transfers_max=settings.transfers_in_max,
+        )
+        exchange = ReplicaExchange(keyring, connect_seconds=connect_seconds)
+        self._transfers = Transfers(host.address, exchange, self._executor)
+        self.link = SchedulerLink(host.scheduler_address, keyring, self.on_messages, self.on_lost)
+        self._performers: dict[type, Callable[[Any], None]] = {
+            Send: self._send,
+            StartRuns: self._start_runs,
+            WithdrawRuns: self._withdraw_runs,
+            Fetch: self._fetch,
+            LoadInline: self._load_inline,
+            Drop: self._drop,
+            Define: self._define,
+            ForgetCodes: self._forget_codes,
+            Close: self._close_as_told,
+        }
+
+    async def close(self, timeout_seconds: float, reason: str) -> None:
+        """Leave the cluster, then end everything, in the order in which others notice it."""
+        self._is_over = True
+        try:
+            self.machine.leave(reason, self._loop.time())
+            for effect in self.machine.take_effects():
+                if isinstance(effect, Send):
+                    self.link.send(effect.messages)
+        finally:
+            await self.link.close()
+            for task in list(self._background):
+                task.cancel()
+            await self._transfers.close()
+            await self.server.close()
+            await self.threads.close(timeout_seconds)
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self.results.clear()
+
+    def fail(self, error: Exception) -> None:
+        """The machine, or what performs its effects, has an error: end here, and tell."""
+        if self._is_over:
+            return
+        self._is_over = True
+        tail = "\n".join(str(record) for record in list(self.machine.state.story)[-_STORY_TAIL:])
+        logger.error(
+            "Worker %s closes because of an error in shoal. What it did last:\n%s",
+            self._host.address,
+            tail,
+            exc_info=error,
+        )
+        self._on_close(f"internal error: {error!r}")
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do `work` beside everything else, until the worker closes."""
+        task = self._loop.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def registration(self) -> Any:
+        """How the worker introduces itself at this moment."""
+        return self.machine.register_message(self._loop.time())
+
+    def heartbeat(self, memory_bytes: int) -> None:
+        """Say that the worker lives, and how it fares."""
+        if self.link.is_up:
+            self.link.send([WorkerHeartbeat(memory_bytes, self.threads.nexecuting)])
+
+    # --- what happens ------------------------------------------------------------------------
+
+    @_event
+    def on_messages(self, messages: list[Any]) -> None:
+        """A frame from the scheduler."""
+        ncalls = 0
+        for message in messages:
+            kind = type(message)
+            if kind is RunFunction:
+                ncalls += 1
+                self.spawn(self._answer(message))
+            elif kind is WorkerWelcome:
+                self.heartbeat_seconds = message.heartbeat_seconds
+                self.threads.inline_bytes_max = message.inline_bytes_max
+                self.link.welcomed()
+        if ncalls:
+            messages = [message for message in messages if type(message) is not RunFunction]
+        self.machine.receive(messages, self._loop.time())
+
+    @_event
+    def on_ended(self, ended: list[tuple[RunEnded, object]]) -> None:
+        """Runs came back from the threads."""
+        self.machine.runs_ended([end for end, _ in ended], self._loop.time())
+        put = self.results.put
+        for end, value in ended:
+            if end.kept:
+                message = end.run.message
+                put(message.task, message.key, value, end.nbytes)
+
+    @_event
+    def on_put(self, values: Sequence[Held]) -> None:
+        """Somebody scattered values to here."""
+        self._keep(values)
+
+    @_event
+    def on_lost(self, reason: Exception | None) -> None:
+        """The connection to the scheduler ended, and not by us."""
+        self.machine.connection_lost(self._loop.time())
+        self._after_loss(reason)
+
+    @_event
+    def on_fetched(
+        self, fetch: Fetch, held: Sequence[Held], failed: Sequence[tuple[TaskId, Any]]
+    ) -> None:
+        """A peer has answered."""
+        arrived = [(item.task, item.nbytes) for item in held]
+        kept = self.machine.replicas_arrived(fetch, arrived, [], failed, self._loop.time())
+        kept_tasks = frozenset(kept)
+        for task, key, value, nbytes in held:
+            if task in kept_tasks:
+                self.results.put(task, key, value, nbytes)
+
+    @_event
+    def on_unreachable(self, fetch: Fetch, error: Exception) -> None:
+        """There was no way to a peer, or it talked nonsense, which is all the same to us."""
+        logger.debug("Worker %s can't fetch from %s: %s", self._host.address, fetch.peer, error)
+        self.machine.peer_unreachable(fetch, self._loop.time())
+
+    def _keep(self, values: Sequence[Held]) -> None:
+        for task, key, value, nbytes in values:
+            self.results.put(task, key, value, nbytes)
+        self.machine.replicas_put([(v.task, v.key, v.nbytes) for v in values], self._loop.time())
+
+    def _is_in(self, epoch: Epoch) -> bool:
+        """Whether numbers of that epoch mean something here."""
+        state = self.machine.state
+        return state.connected and epoch == state.epoch
+
+    def _look_up(self, task: TaskId) -> Held | None:
+        """A value that peers and clients may have."""
+        entry = self.results.entry(task)
+        if entry is None or not self.machine.holds(task):
+            return None
+        return Held(task, *entry)
+
+    # --- what to do --------------------------------------------------------------------------
+
+    def perform(self) -> None:
+        """Perform all effects, those that performing brings about included."""
+        effects: list[Effect]
+        while effects := self.machine.take_effects():
+            for effect in effects:
+                self._performers[type(effect)](effect)
+        if self._validate:
+            broken = list(self.machine.broken_invariants())
+            if broken:
+                raise AssertionError("; ".join(broken))
+
+    def _send(self, effect: Send) -> None:
+        self.link.send(effect.messages)
+
+    def _start_runs(self, effect: StartRuns) -> None:
+        jobs: list[Job] = []
+        unknown: list[RunEnded] = []
+        get_code, values = self._codes.get, self.results
+        for run in effect.runs:
+            message = run.message
+            code = get_code(message.code)
+            if code is None:
+                unknown.append(self._without_code(run))
+                continue
+            inputs: list[object] = []
+            has_inline = False
+            for item in message.inputs:
+                if isinstance(item, int):
+                    inputs.append(values[item])
+                elif item.value is None:
+                    inputs.append(values[item.task])
+                else:
+                    inputs.append(Inline(item.value))
+                    has_inline = True
+            jobs.append(Job(run, code, inputs, has_inline))
+        self.threads.start(jobs)
+        if unknown:
+            self.machine.runs_ended(unknown, self._loop.time())
+
+    def _without_code(self, run: Run) -> RunEnded:
+        failure = to_failure(UnknownCode(run.message.code), run.key, self._host.address)
+        return RunEnded(run, FAILED, failure=failure)
+
+    def _withdraw_runs(self, effect: WithdrawRuns) -> None:
+        withdrawn = self.threads.withdraw(effect.runs)
+        if withdrawn:
+            ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
+            self.machine.runs_ended(ended, self._loop.time())
+
+    def _fetch(self, effect: Fetch) -> None:
+        self.spawn(self._fetch_from_peer(effect))
+
+    async def _fetch_from_peer(self, fetch: Fetch) -> None:
+        try:
+            held, failed = await self._transfers.fetch(
+                fetch.peer, fetch.tasks, self.machine.state.epoch, fetch.nbytes
+            )
+        except Exception as error:
+            self.on_unreachable(fetch, error)
+        else:
+            self.on_fetched(fetch, held, failed)
+
+    def _load_inline(self, effect: LoadInline) -> None:
+        values: list[Held] = []
+        for item in effect.inputs:
+            assert item.value is not None
+            try:
+                value = load(item.value)
+            except BaseException as error:  # users' code; the copy is simply not made here
+                logger.warning("Worker %s can't read %r: %r", self._host.address, item.key, error)
+                continue
+            values.append(Held(item.task, item.key, value, nbytes_of(value)))
+        self._keep(values)
+
+    def _drop(self, effect: Drop) -> None:
+        self.results.drop(effect.tasks)
+
+    def _define(self, effect: Define) -> None:
+        self._codes.define(effect.message)
+
+    def _forget_codes(self, effect: ForgetCodes) -> None:
+        self._codes.forget(effect.codes)
+
+    def _close_as_told(self, effect: Close) -> None:
+        if not self.link.refused(effect.reason):
+            self._on_close(effect.reason)
+
+    async def _answer(self, message: RunFunction) -> None:
+        """Call a function beside the tasks, and send what became of it."""
+        current_worker.set(self._host)
+        offered = {"dask_worker": self._host}
+        outcome = await call_function(message.payload, offered, wait=message.wait)
+        try:
+            self.link.send([answer(message.request, outcome)])
+        except FrameTooLarge as error:
+            failure = to_failure(error, worker=self._host.address)
+            self.link.send([answer(message.request, Outcome(failure=failure))])

@@ -1,0 +1,136 @@
+"""The connection to the scheduler: made, watched, and made again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from shoal.comms import Connection, connect
+from shoal.protocol.calls import SchedulerToWorker
+from shoal.protocol.codec import Decoder
+from shoal.protocol.handshake import Keyring
+from shoal.worker.shell.errors import SchedulerSilent, WorkerRefused
+
+_decoder: Final = Decoder(SchedulerToWorker)
+
+
+class SchedulerLink:
+    """At most one connection to the scheduler at a time."""
+
+    def __init__(
+        self,
+        address: str,
+        keyring: Keyring,
+        on_messages: Callable[[list[Any]], None],
+        on_lost: Callable[[Exception | None], None],
+    ) -> None:
+        """`on_lost`: called when a connection ends that neither `close` nor a refusal ended."""
+        self.address = address
+        self._keyring = keyring
+        self._on_messages = on_messages
+        self._on_lost = on_lost
+        self._connection: Connection | None = None
+        self._welcomed: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<link to {self.address}, {'up' if self.is_up else 'down'}>"
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None and not self._connection.closed
+
+    async def open(
+        self,
+        registration: Callable[[], msgspec.Struct],
+        *,
+        timeout_seconds: float,
+        keep_trying: bool = False,
+    ) -> None:
+        """Connect and register; returns once the scheduler has welcomed the worker.
+
+        Args:
+            registration: made when the connection is there, so that it tells the latest.
+            keep_trying: also where nobody listens yet.
+
+        Raises:
+            OSError: no connection, or it broke.
+            WorkerRefused: the scheduler doesn't want us.
+            SchedulerSilent: it didn't answer in time.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_seconds
+        connection = await connect(
+            self.address,
+            self._keyring,
+            "worker",
+            _decoder,
+            timeout_seconds=timeout_seconds,
+            keep_trying=keep_trying,
+        )
+        welcomed: asyncio.Future[None] = loop.create_future()
+        self._connection, self._welcomed = connection, welcomed
+
+        def on_messages(messages: list[Any], buffers: list[Any]) -> None:
+            if self._connection is connection:
+                self._on_messages(messages)
+
+        def on_closed(reason: Exception | None) -> None:
+            if self._connection is not connection:
+                return
+            self._connection = None
+            if welcomed.done():
+                self._on_lost(reason)
+            else:
+                broken = ConnectionResetError(
+                    f"The scheduler at {self.address} ended the connection before it had answered "
+                    "this worker's registration. See the scheduler's log."
+                )
+                broken.__cause__ = reason
+                welcomed.set_exception(broken)
+
+        connection.start(on_messages, on_closed)
+        try:
+            connection.send([registration()])
+            async with asyncio.timeout_at(deadline):
+                await welcomed
+        except TimeoutError as error:
+            self.abort()
+            raise SchedulerSilent(self.address, timeout_seconds) from error
+        except BaseException:
+            self.abort()
+            raise
+
+    def welcomed(self) -> None:
+        """The scheduler has answered the registration."""
+        if self._welcomed is not None and not self._welcomed.done():
+            self._welcomed.set_result(None)
+
+    def refused(self, reason: str) -> bool:
+        """The scheduler sends us away; True if that is its answer to the registration."""
+        if self._welcomed is None or self._welcomed.done():
+            return False
+        self._welcomed.set_exception(WorkerRefused(self.address, reason))
+        return True
+
+    def send(self, messages: Sequence[msgspec.Struct]) -> None:
+        """Send a frame, unless the connection has gone: then it is for nobody."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            connection.send(messages)
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abort()
+
+    async def close(self) -> None:
+        """Send what is queued, then end the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+            await connection.wait_closed()

@@ -1,0 +1,82 @@
+"""Values to the messages that carry them between workers and clients, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from shoal.ids import Key, TaskId
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.messages import Failure, ReplicaHeader
+from shoal.protocol.payload import dump, hand, load
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+LARGE_NBYTES: Final = 1_000_000
+"""From this size on, values are pickled and loaded beside the loop, which others wait for."""
+
+
+class Held(NamedTuple):
+    """One value with its names."""
+
+    task: TaskId
+    key: Key
+    value: object
+    nbytes: int
+
+
+class Packed(NamedTuple):
+    """Values ready for sending."""
+
+    headers: list[ReplicaHeader]
+    buffers: list[Buffer]
+    failed: list[tuple[TaskId, Failure]]
+
+
+class Unpacked(NamedTuple):
+    """Values as received."""
+
+    held: list[Held]
+    failed: list[tuple[TaskId, Failure]]
+
+
+def pack(values: Iterable[Held], *, by_reference: bool, address: str) -> Packed:
+    """Pickle each value, or hand it over as it is; what can't be pickled has failed.
+
+    `address`: ours, for the failures.
+    """
+    packed = Packed([], [], [])
+    for task, key, value, nbytes in values:
+        try:
+            header, buffers = hand(value) if by_reference else dump(value)
+        except BaseException as error:
+            packed.failed.append((task, to_failure(error, key, address)))
+            continue
+        packed.headers.append(ReplicaHeader(task, key, nbytes, header, len(buffers)))
+        packed.buffers.extend(buffers)
+    return packed
+
+
+def unpack(headers: Iterable[ReplicaHeader], buffers: Sequence[Buffer], address: str) -> Unpacked:
+    """Load each value; what can't be loaded has failed.  `address`: ours, for the failures."""
+    unpacked = Unpacked([], [])
+    start = 0
+    for header in headers:
+        stop = start + header.nbuffers
+        try:
+            value = load(header.header, buffers[start:stop])
+        except BaseException as error:
+            failure = to_failure(error, header.key, address)
+            unpacked.failed.append((header.task, failure))
+        else:
+            unpacked.held.append(Held(header.task, header.key, value, header.nbytes))
+        start = stop
+    return unpacked
+
+
+def nbytes_received(headers: Iterable[ReplicaHeader], buffers: Iterable[Buffer]) -> int:
+    """How much there is to load."""
+    return sum([len(memoryview(buffer)) for buffer in buffers]) + sum(
+        [len(header.header) for header in headers]
+    )

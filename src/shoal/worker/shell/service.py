@@ -1,0 +1,376 @@
+"""A worker: how it is started, found, looked at and closed; what it does is in `feed`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Generator, Mapping
+from typing import Any, Final, Self
+
+import dask.config
+import psutil
+
+from shoal import config
+from shoal.comms import AuthenticationError, Connection, Listener, find_token, listen
+from shoal.comms.addresses import INPROC, TCP, is_own_host, parse_address
+from shoal.observe.status import Status
+from shoal.protocol.calls import ToWorkerFromPeer
+from shoal.protocol.codec import Decoder
+from shoal.protocol.handshake import Keyring
+from shoal.protocol.keys import to_canonical
+from shoal.storage.results import Results, ResultsView
+from shoal.version import VERSION
+from shoal.worker.machine.step import WorkerMachine
+from shoal.worker.model.entities import MachineSettings
+from shoal.worker.shell.context import live_workers
+from shoal.worker.shell.errors import WorkerRefused
+from shoal.worker.shell.feed import Feed
+from shoal.worker.shell.limits import cpu_count, memory_limit_bytes
+from shoal.worker.shell.link import SchedulerLink
+from shoal.worker.shell.views import StateView
+
+logger = logging.getLogger("shoal.worker")
+
+CLOSE_SECONDS: Final = 2.0
+"""How long `close` waits for tasks that are being executed."""
+
+RECONNECT_PAUSE_SECONDS: Final = 0.1
+RECONNECT_PAUSE_SECONDS_MAX: Final = 2.0
+
+_peer_decoder: Final = Decoder(ToWorkerFromPeer)
+
+
+class Worker:
+    """Runs tasks of one scheduler, in threads of this process.
+
+    `await Worker(...)` starts it; `async with Worker(...)` closes it as well.  It belongs to the
+    loop that it was started on; nothing of it may be called from elsewhere.
+    """
+
+    def __init__(
+        self,
+        scheduler_address: str,
+        *,
+        nthreads: int | None = None,
+        name: object = None,
+        memory_limit: str | float | None = None,
+        host: str | None = None,
+        port: int = 0,
+        listen_address: str | None = None,
+        contact_address: str | None = None,
+        sock: socket.socket | None = None,
+        local_directory: str | None = None,
+        resources: Mapping[str, float] | None = None,
+        token: bytes | None = None,
+        keyring: Keyring | None = None,
+        reconnect_seconds: float = 0.0,
+        death_timeout: float | None = None,
+        validate: bool | None = None,
+    ) -> None:
+        """Nothing happens until it is started.
+
+        Args:
+            scheduler_address: e.g. `tcp://10.0.0.1:8786`.
+            nthreads: tasks run at once; None: one for each CPU.
+            name: unique in the cluster; None: its address.
+            memory_limit: see `limits.memory_limit_bytes`; None: the setting's, which is "auto".
+            host, port: where to listen; None: what the scheduler's address suggests.
+            listen_address: instead of `host` and `port`, with a scheme.
+            contact_address: what peers are told to connect to, where that differs.
+            sock: a listening socket to adopt, instead of all these.
+            local_directory: where tasks may leave files; None: a temporary one.
+            resources: abstract amounts that tasks may ask for.
+            token, keyring: what proves that it belongs to the cluster; neither: looked for.
+            reconnect_seconds: how long to look for a lost scheduler; 0: close at once.
+            death_timeout: seconds to find the scheduler at the start; None: the setting's.
+            validate: check all of the machine's state after each step; slow.
+
+        Raises:
+            SettingError, ValueError: a setting or an argument can't be used.
+        """
+        self._settings = config.read(
+            config.Worker,
+            memory_limit=memory_limit,
+            resources=dict(resources) if resources is not None else None,
+            validate=validate,
+        )
+        self._comm_settings = config.read(config.Comm)
+        self.scheduler_address = str(parse_address(scheduler_address))
+        self.nthreads = nthreads if nthreads is not None else cpu_count()
+        if self.nthreads < 1:
+            raise ValueError(f"A worker needs at least one thread, not nthreads={nthreads}.")
+        self.memory_limit = memory_limit_bytes(
+            self._settings.memory_limit if memory_limit is None else memory_limit, self.nthreads
+        )
+        self.name = name
+        self.address = ""
+        self.status = Status.created
+        self.reconnect_seconds = reconnect_seconds
+        self.results = Results()
+        self.data = ResultsView(self.results)
+        self._host = host
+        self._port = port
+        self._listen_address = listen_address
+        self._contact_address = contact_address
+        self._sock = sock
+        self._local_directory = local_directory
+        self._made_directory = ""
+        self._token = token
+        self._keyring = keyring
+        self._death_timeout = death_timeout
+        self._process = psutil.Process()
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._finished: asyncio.Event | None = None
+        # Made by `start`:
+        self._loop: asyncio.AbstractEventLoop
+        self._feed: Feed | None = None
+        self._listener: Listener | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<Worker {self.address or self.name!r}, {self.status.value}, "
+            f"{self.nthreads} threads, {len(self.results)} results>"
+        )
+
+    # --- life --------------------------------------------------------------------------------
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.start().__await__()
+
+    async def __aenter__(self) -> Self:
+        return await self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def start(self) -> Self:
+        """Listen, start the threads, and register with the scheduler.
+
+        Raises:
+            OSError: the address can't be listened on, or the scheduler not be reached.
+            AuthenticationError: the two don't hold the same token.
+            WorkerRefused: the scheduler doesn't want this worker.
+            SchedulerSilent: it doesn't answer.
+        """
+        if self.status is not Status.created:
+            return self
+        self.status = Status.starting
+        self._loop = asyncio.get_running_loop()
+        self._finished = asyncio.Event()
+        try:
+            feed = await self._set_up()
+            await feed.link.open(
+                feed.registration,
+                timeout_seconds=self._death_timeout or self._comm_settings.connect_seconds,
+                keep_trying=self._death_timeout is not None,
+            )
+        except BaseException as error:
+            if self._closing is None:
+                await self._tear_down(0.0, f"it could not start: {error!r}")
+                self.status = Status.failed
+                self._finished.set()
+            raise
+        if self._closing is None:
+            self.status = Status.running
+            live_workers.add(self)
+            self._beat()
+        return self
+
+    async def _set_up(self) -> Feed:
+        keyring = self._keyring
+        if keyring is None:
+            token = self._token or find_token(self.scheduler_address)
+            if token is None:
+                raise AuthenticationError.missing_key(self.scheduler_address, "worker")
+            keyring = Keyring.from_token(token)
+        self._listener = await listen(
+            self._listen_address or self._choose_address(),
+            keyring.only("worker"),
+            lambda role: _peer_decoder,
+            self._on_peer,
+            sock=self._sock,
+        )
+        self.address = self._contact_address or self._listener.address
+        if self.name is None:
+            self.name = self.address
+        machine = WorkerMachine(
+            MachineSettings(
+                address=self.address,
+                name=str(self.name),
+                nthreads=self.nthreads,
+                memory_limit=self.memory_limit,
+                pid=os.getpid(),
+                host=socket.gethostname(),
+                resources=dict(self._settings.resources),
+                versions={"shoal": VERSION},
+                transfers_max=self._settings.transfers_out_max,
+                transfer_bytes_max=self._settings.transfer_bytes_max,
+            )
+        )
+        self._feed = Feed(
+            self,
+            machine,
+            self.results,
+            keyring,
+            self._settings,
+            connect_seconds=self._comm_settings.connect_seconds,
+            on_close=self._close_soon,
+            on_lost=self._on_lost,
+        )
+        return self._feed
+
+    def _on_peer(self, connection: Connection) -> None:
+        """A peer or a client was let in."""
+        if self._feed is None or self._closing is not None:
+            connection.abort()
+        else:
+            self._feed.server.on_connection(connection)
+
+    def _choose_address(self) -> str:
+        """Where to listen, going by how the scheduler is reached."""
+        scheduler = parse_address(self.scheduler_address)
+        if scheduler.scheme == INPROC:
+            return "inproc://"
+        if scheduler.scheme != TCP:
+            return f"unix://@shoal-worker/{os.getpid()}/{os.urandom(4).hex()}"
+        host = self._host
+        if host is None:
+            is_local = scheduler.host == "localhost" or (
+                scheduler.host[:4] in ("127.", "::1") and is_own_host(scheduler.host)
+            )
+            host = "127.0.0.1" if is_local else "0.0.0.0"
+        return f"tcp://[{host}]:{self._port}" if ":" in host else f"tcp://{host}:{self._port}"
+
+    async def finished(self) -> None:
+        """Wait until the worker has closed."""
+        if self._finished is not None:
+            await self._finished.wait()
+
+    async def close(
+        self, timeout_seconds: float = CLOSE_SECONDS, reason: str = "worker-close"
+    ) -> None:
+        """Leave the cluster and end everything that was started.  Safe to call again.
+
+        Args:
+            timeout_seconds: how long tasks that are being executed may take to end.
+            reason: for the scheduler, and the log.
+        """
+        if self.status is Status.created:
+            self.status = Status.closed
+        if self.status in (Status.closed, Status.failed):
+            return
+        if self._closing is None:
+            self._closing = self._loop.create_task(self._close(timeout_seconds, reason))
+        await asyncio.shield(self._closing)
+
+    def _close_soon(self, reason: str) -> None:
+        if self._closing is None and self.status in (Status.starting, Status.running):
+            self._closing = self._loop.create_task(self._close(CLOSE_SECONDS, reason))
+
+    async def _close(self, timeout_seconds: float, reason: str) -> None:
+        self.status = Status.closing
+        live_workers.discard(self)
+        logger.debug("Worker %s closes: %s", self.address, reason)
+        try:
+            await self._tear_down(timeout_seconds, reason)
+        finally:
+            self.status = Status.closed
+            assert self._finished is not None
+            self._finished.set()
+
+    async def _tear_down(self, timeout_seconds: float, reason: str) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+        if self._listener is not None:
+            self._listener.close()
+        if self._feed is not None:
+            await self._feed.close(timeout_seconds, reason)
+        if self._listener is not None:
+            await self._listener.wait_closed()
+        if self._made_directory:
+            shutil.rmtree(self._made_directory, ignore_errors=True)
+
+    # --- the scheduler -----------------------------------------------------------------------
+
+    def _on_lost(self, reason: Exception | None) -> None:
+        """The connection to the scheduler ended, and not by us."""
+        if self._closing is not None:
+            return
+        if self.reconnect_seconds > 0:
+            self._reconnecting = self._loop.create_task(self._reconnect())
+            return
+        log = logger.warning if reason is not None else logger.info
+        log("Worker %s lost its scheduler (%s); it closes", self.address, reason or "it closed")
+        self._close_soon("scheduler-gone")
+
+    async def _reconnect(self) -> None:
+        """Look for the scheduler until it is there again, or the time is over."""
+        assert self._feed is not None
+        deadline = self._loop.time() + self.reconnect_seconds
+        pause_seconds = RECONNECT_PAUSE_SECONDS
+        while (remaining := deadline - self._loop.time()) > 0:
+            try:
+                await self._feed.link.open(
+                    self._feed.registration, timeout_seconds=remaining, keep_trying=True
+                )
+                return
+            except WorkerRefused as error:
+                logger.warning("%s", error)
+                break
+            except OSError:
+                await asyncio.sleep(min(pause_seconds, remaining))
+                pause_seconds = min(2 * pause_seconds, RECONNECT_PAUSE_SECONDS_MAX)
+        self._close_soon("scheduler-gone")
+
+    def _beat(self) -> None:
+        """Say that the worker lives; again and again."""
+        feed = self._feed
+        assert feed is not None
+        feed.heartbeat(self._process.memory_info().rss)
+        self._heartbeat = self._loop.call_later(feed.heartbeat_seconds, self._beat)
+
+    # --- looks -------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> StateView:
+        """What it runs, holds and fetches at this moment."""
+        feed = self._started()
+        return StateView(feed.machine.state, feed.threads.executing())
+
+    @property
+    def scheduler(self) -> SchedulerLink:
+        """The connection to the scheduler."""
+        return self._started().link
+
+    def _started(self) -> Feed:
+        if self._feed is None:
+            raise RuntimeError(f"{self!r} was not started: await it first")
+        return self._feed
+
+    @property
+    def local_directory(self) -> str:
+        """Where tasks may leave files; made at the first look, and removed at the end."""
+        if self._local_directory is None:
+            parent = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+            parent = os.path.join(str(parent), f"dask-scratch-space-{os.getuid()}")
+            os.makedirs(parent, mode=0o700, exist_ok=True)
+            self._made_directory = tempfile.mkdtemp(prefix="worker-", dir=parent)
+            self._local_directory = self._made_directory
+        return self._local_directory
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that it lives on."""
+        return self._loop
+
+    def story(self, key: str) -> list[tuple[float, str, int]]:
+        """What happened to a key here: (loop's time, what, run or 0), oldest first."""
+        return self._started().machine.story(to_canonical(key))

@@ -1,0 +1,187 @@
+"""What peers and clients may ask of a worker: its results, and to keep values of theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
+
+from shoal.comms import CommClosedError, Connection, FrameTooLarge
+from shoal.ids import Epoch, TaskId
+from shoal.protocol.calls import Refusal, answer
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.messages import GetReplicas, Message, PutReplicas, Replicas
+from shoal.worker.shell.errors import WrongEpoch
+from shoal.worker.shell.replicas import (
+    LARGE_NBYTES,
+    Held,
+    Packed,
+    nbytes_received,
+    pack,
+    unpack,
+)
+
+
+class ReplicaServer:
+    """Answers GetReplicas and PutReplicas on every connection that the listener accepts."""
+
+    def __init__(
+        self,
+        address: str,
+        executor: Executor,
+        *,
+        is_in: Callable[[Epoch], bool],
+        look_up: Callable[[TaskId], Held | None],
+        put: Callable[[Sequence[Held]], None],
+        transfers_max: int,
+    ) -> None:
+        """`is_in`: whether numbers of that epoch are valid here, now; `look_up`: the value that a
+        peer may have; `put`: keep these, and tell.
+
+        `transfers_max`: large answers prepared and sent at once; others wait, in their order.
+        """
+        self._address = address
+        self._executor = executor
+        self._is_in = is_in
+        self._look_up = look_up
+        self._put = put
+        self._room = asyncio.Semaphore(transfers_max)
+        self._connections: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def on_connection(self, connection: Connection) -> None:
+        """A peer, or a client, was let in."""
+        self._connections.add(connection)
+        connection.start(
+            partial(self._on_messages, connection), partial(self._on_closed, connection)
+        )
+
+    def _on_closed(self, connection: Connection, reason: Exception | None) -> None:
+        self._connections.discard(connection)
+
+    def _on_messages(self, connection: Connection, messages: list[Any], buffers: list[Any]) -> None:
+        for message in messages:
+            if isinstance(message, GetReplicas):
+                self.on_get_replicas(connection, message)
+            elif isinstance(message, PutReplicas):
+                self.on_put_replicas(connection, message, buffers)
+
+    def on_get_replicas(self, connection: Connection, message: GetReplicas) -> None:
+        """Send what is asked for, at once if it is small."""
+        values: list[Held] = []
+        missing: list[TaskId] = []
+        is_ours = self._is_in(message.epoch)
+        for task in message.tasks:
+            held = self._look_up(task) if is_ours else None
+            if held is None:
+                missing.append(task)
+            else:
+                values.append(held)
+        if connection.scheme == "inproc":
+            packed = pack(values, by_reference=True, address=self._address)
+            _reply(connection, message, packed, missing, self._address)
+        elif sum([held.nbytes for held in values]) < LARGE_NBYTES:
+            packed = pack(values, by_reference=False, address=self._address)
+            _reply(connection, message, packed, missing, self._address)
+        else:
+            self._spawn(self._send_large(connection, message, values, missing))
+
+    async def _send_large(
+        self,
+        connection: Connection,
+        message: GetReplicas,
+        values: list[Held],
+        missing: list[TaskId],
+    ) -> None:
+        async with self._room:
+            loop = asyncio.get_running_loop()
+            packed = await loop.run_in_executor(
+                self._executor,
+                partial(pack, values, by_reference=False, address=self._address),
+            )
+            if not connection.closed:
+                _reply(connection, message, packed, missing, self._address)
+                await connection.drain()
+
+    def on_put_replicas(
+        self, connection: Connection, message: PutReplicas, buffers: Sequence[Any]
+    ) -> None:
+        """Keep the values, then say that they are here."""
+        if nbytes_received(message.replicas, buffers) < LARGE_NBYTES:
+            self._keep(connection, message, *unpack(message.replicas, buffers, self._address))
+        else:
+            self._spawn(self._keep_large(connection, message, buffers))
+
+    async def _keep_large(
+        self, connection: Connection, message: PutReplicas, buffers: Sequence[Any]
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        unpacked = await loop.run_in_executor(
+            self._executor, unpack, message.replicas, buffers, self._address
+        )
+        self._keep(connection, message, *unpacked)
+
+    def _keep(
+        self,
+        connection: Connection,
+        message: PutReplicas,
+        held: list[Held],
+        failed: list[tuple[TaskId, Any]],
+    ) -> None:
+        reply: Message
+        if not self._is_in(message.epoch):
+            refused = WrongEpoch(self._address)
+            reply = Refusal(message.request, to_failure(refused, worker=self._address))
+        elif failed:
+            reply = Refusal(message.request, failed[0][1])  # all or none
+        else:
+            self._put(held)
+            reply = answer(message.request, None)
+        if not connection.closed:
+            connection.send([reply])
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            error = task.exception()
+            if not isinstance(error, CommClosedError):  # the peer went; nobody waits for it
+                task.get_loop().call_exception_handler(
+                    {"message": "Serving a peer failed", "exception": error, "task": task}
+                )
+
+    async def close(self) -> None:
+        """End all connections, and what is being prepared for them."""
+        for task in list(self._tasks):
+            task.cancel()
+        connections = list(self._connections)
+        for connection in connections:
+            connection.close()
+        for connection in connections:
+            await connection.wait_closed()
+
+
+def _reply(
+    connection: Connection,
+    message: GetReplicas,
+    packed: Packed,
+    missing: list[TaskId],
+    address: str,
+) -> None:
+    reply = Replicas(message.request, packed.headers, missing, packed.failed)
+    try:
+        if packed.buffers:
+            connection.send_with_buffers(reply, packed.buffers)
+        else:
+            connection.send([reply])
+    except FrameTooLarge as error:
+        failed = [
+            (header.task, to_failure(error, header.key, address)) for header in packed.headers
+        ]
+        connection.send([Replicas(message.request, [], missing, packed.failed + failed)])

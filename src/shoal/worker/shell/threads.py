@@ -1,0 +1,312 @@
+"""The threads that run tasks: own ones, since a run in a pool costs ten times as much.
+
+Runs come in by a queue; how they ended goes out by a deque, with one wake-up of the loop for all
+that have ended until it wakes.  Whatever a task raises, `SystemExit` and the like included, is
+the end of the run and not of the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future as ConcurrentFuture
+from contextvars import Context, copy_context
+from queue import SimpleQueue
+from time import monotonic, perf_counter, time
+from types import CoroutineType
+from typing import Any, Final
+
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.payload import dump_small, kind_of, load, nbytes_of
+from shoal.worker.model.entities import FAILED, FINISHED, Run, RunEnded
+from shoal.worker.shell.context import Host, RunContext, current_run
+from shoal.worker.shell.functions import Code, call
+
+logger = logging.getLogger("shoal.worker")
+
+_INLINE_FACTOR: Final = 16
+"""A value that takes this many times the inline limit in memory is not even tried."""
+
+
+class Inline:
+    """An input that came with its run, still pickled."""
+
+    __slots__ = ("payload",)
+
+    def __init__(self, payload: bytes) -> None:
+        self.payload = payload
+
+
+class Job:
+    """What a thread needs for one run."""
+
+    __slots__ = ("code", "has_inline", "inputs", "run")
+
+    def __init__(self, run: Run, code: Code, inputs: list[object], has_inline: bool) -> None:
+        """`inputs`: values in the order of the arguments; Inline ones if `has_inline`."""
+        self.run = run
+        self.code = code
+        self.inputs = inputs
+        self.has_inline = has_inline
+
+
+class _Bell:
+    """Has the loop call back soon after a thread rang: half the price of asyncio's own way."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+        self._loop = loop
+        self._callback = callback
+        self._descriptor = -1
+        if hasattr(os, "eventfd"):
+            self._descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            loop.add_reader(self._descriptor, self._rung)
+
+    def ring(self) -> None:
+        """From any thread."""
+        if self._descriptor >= 0:
+            os.eventfd_write(self._descriptor, 1)
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._callback)
+        except RuntimeError:
+            pass  # the loop was closed under a thread that was left behind
+
+    def _rung(self) -> None:
+        os.eventfd_read(self._descriptor)
+        self._callback()
+
+    def remove(self, *, still_used: bool) -> None:
+        """The loop shall not hear it any more; threads that were left behind may still ring."""
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
+            if not still_used:
+                self._close()
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        # Not before the last thread is through with it: the number may mean another file then.
+        self._close()
+
+
+class RunThreads:
+    """Runs jobs in `nthreads` threads.  All methods are for the loop's thread."""
+
+    def __init__(
+        self,
+        host: Host,
+        nthreads: int,
+        on_ended: Callable[[list[tuple[RunEnded, object]]], None],
+    ) -> None:
+        """`on_ended`: called on the loop with (how it ended, its value) of each job in turn."""
+        self.inline_bytes_max = 1024
+        self._host = host
+        self._on_ended = on_ended
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[Run | None] = SimpleQueue()
+        # A job is here until a thread, or `withdraw`, takes it out: whoever does has it.
+        self._waiting: dict[Run, Job] = {}
+        self._ended: deque[tuple[RunEnded, object]] = deque()
+        self._woken = False
+        self._bell = _Bell(self._loop, self._report)
+        self._executing: dict[int, Job] = {}  # by number of the thread
+        self._coroutines: set[asyncio.Task[Any]] = set()
+        self._closing = False
+        self._threads = [
+            threading.Thread(
+                target=self._work,
+                args=(number,),
+                name=f"shoal-worker-{host.name}-thread-{number}",
+                daemon=True,  # so that one which never comes back can be left behind
+            )
+            for number in range(nthreads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def nexecuting(self) -> int:
+        """How many runs are being executed."""
+        return len(self._executing)
+
+    def executing(self) -> list[Run]:
+        """The runs that are being executed now."""
+        return [job.run for job in list(self._executing.values())]
+
+    def start(self, jobs: Iterable[Job]) -> None:
+        """Queue jobs, in their order.  Cost: 0.2 us for each."""
+        put, waiting = self._queue.put, self._waiting
+        for job in jobs:
+            waiting[job.run] = job
+            put(job.run)
+
+    def withdraw(self, runs: Iterable[Run]) -> list[Run]:
+        """Take jobs back; returns those that had not begun, which will not be reported."""
+        return [run for run in runs if self._waiting.pop(run, None) is not None]
+
+    async def close(self, timeout_seconds: float) -> int:
+        """End the threads.  What waits is dropped, what executes may end within the time.
+
+        Returns how many threads did not come back; they are left behind, with a line in the log.
+        """
+        self._closing = True
+        self._waiting.clear()
+        for _ in self._threads:
+            self._queue.put(None)
+        for task in list(self._coroutines):
+            task.cancel()
+        deadline = monotonic() + timeout_seconds
+        pause_seconds = 0.0005
+        while any(thread.is_alive() for thread in self._threads) and monotonic() < deadline:
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, 0.05)
+        stuck = [thread for thread in self._threads if thread.is_alive()]
+        if stuck:
+            keys = ", ".join(run.key for run in self.executing()[:3])
+            logger.warning(
+                "%d of %d threads still run tasks (%s) %g s after the worker was told to close; "
+                "they are left behind and end with the process",
+                len(stuck),
+                len(self._threads),
+                keys,
+                timeout_seconds,
+            )
+        for thread in self._threads:
+            if thread not in stuck:
+                thread.join()
+        self._ended.clear()
+        self._bell.remove(still_used=bool(stuck))
+        return len(stuck)
+
+    # --- in the threads ----------------------------------------------------------------------
+
+    def _work(self, number: int) -> None:
+        get, take, executing = self._queue.get, self._waiting.pop, self._executing
+        while True:
+            run = get()
+            if run is None:
+                return
+            job = take(run, None)
+            if job is None:
+                del run
+                continue  # withdrawn
+            executing[number] = job
+            ended = self._execute(job)
+            del executing[number]
+            self._ended.append(ended)
+            if not self._woken:
+                self._woken = True
+                self._bell.ring()
+            del run, job, ended  # or the last value would live until the next run
+
+    def _execute(self, job: Job) -> tuple[RunEnded, object]:
+        """Run a job to its end, whatever that is."""
+        started_at = time()
+        context = copy_context()  # what a task sets is its own
+        try:
+            return context.run(self._call, job, context, started_at)
+        except BaseException as error:
+            run = job.run
+            seconds = max(0.0, time() - started_at)
+            try:
+                _drop_own_frames(error)
+                failure = to_failure(error, run.key, self._host.address)
+            finally:
+                error.__traceback__ = None  # its frames hold the arguments
+            ended = RunEnded(run, FAILED, seconds=seconds, started_at=started_at, failure=failure)
+            return ended, None
+
+    def _call(self, job: Job, context: Context, started_at: float) -> tuple[RunEnded, object]:
+        run = job.run
+        message = run.message
+        current_run.set(RunContext(self._host, run))
+        inputs = job.inputs
+        if job.has_inline:
+            inputs = [load(item.payload) if type(item) is Inline else item for item in inputs]
+        function, args, kwargs = call(job.code, message.argument, inputs)
+        del inputs
+        started = perf_counter()
+        value = function(*args, **kwargs)
+        if type(value) is CoroutineType:
+            value = self._await(value, context)
+        seconds = perf_counter() - started
+        nbytes = nbytes_of(value)
+        inline = None
+        if nbytes <= _INLINE_FACTOR * self.inline_bytes_max:
+            inline = dump_small(value, self.inline_bytes_max)
+        kind = kind_of(value) if inline is None else ""
+        return RunEnded(run, FINISHED, nbytes, seconds, inline, kind, started_at), value
+
+    def _await(self, coroutine: CoroutineType[Any, Any, Any], context: Context) -> object:
+        """Have the worker's loop run a task that is a coroutine, and wait for it here."""
+        outcome: ConcurrentFuture[object] = ConcurrentFuture()
+        inner = context.copy()  # the thread is inside of `context` itself
+
+        def start() -> None:
+            if self._closing:
+                coroutine.close()
+                outcome.cancel()
+                return
+            task = self._loop.create_task(_guarded(coroutine), context=inner)
+            self._coroutines.add(task)
+            task.add_done_callback(finish)
+
+        def finish(task: asyncio.Task[Any]) -> None:
+            self._coroutines.discard(task)
+            if task.cancelled():
+                outcome.set_exception(asyncio.CancelledError())
+                return
+            value, error = task.result()
+            if error is not None:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(value)
+
+        try:
+            self._loop.call_soon_threadsafe(start)
+        except RuntimeError:
+            coroutine.close()
+            raise
+        return outcome.result()
+
+    # --- on the loop -------------------------------------------------------------------------
+
+    def _report(self) -> None:
+        self._woken = False  # before looking: what ends from here on wakes us again
+        ended: list[tuple[RunEnded, object]] = []
+        take = self._ended.popleft
+        while self._ended:
+            ended.append(take())
+        if ended and not self._closing:
+            self._on_ended(ended)
+
+
+async def _guarded(
+    coroutine: CoroutineType[Any, Any, Any],
+) -> tuple[object, BaseException | None]:
+    """(value, what was raised): a task that raises SystemExit must not end the loop.
+
+    GeneratorExit too: to return is a proper answer to it, should it mean that we are closed.
+    """
+    try:
+        return await coroutine, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return None, error
+
+
+def _drop_own_frames(error: BaseException) -> None:
+    """Let the traceback begin with the user's code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
+        trace = trace.tb_next
+    if trace is not None:
+        error.__traceback__ = trace

@@ -1,0 +1,167 @@
+"""The package `distributed` that leads to shoal: same objects, both ways, and clear refusals."""
+
+import importlib
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import dask
+import pytest
+
+from shoal.compat.paths import PATHS
+from shoal.compat.shim import NotMapped
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "drop-in" / "src"
+
+
+def run(script: str, *path: Path) -> str:
+    """What a script prints in an interpreter of its own, where `path` comes first."""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path or (SOURCE,)))}
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr == ""
+    return answer.stdout
+
+
+@pytest.mark.parametrize("module", sorted(PATHS))
+def test_every_name_of_the_table_has_a_home(module: str) -> None:
+    for name, home in PATHS[module].items():
+        where, _, attribute = home.partition(":")
+        found = importlib.import_module(where)
+        assert not attribute or hasattr(found, attribute), f"{module}.{name}"
+
+
+def test_the_modules_are_what_the_generator_writes() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "make_drop_in.py"), "--check"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_names_are_the_very_objects_of_shoal_by_every_way() -> None:
+    run(
+        "import sys, shoal, distributed\n"
+        "import dask.distributed\n"
+        "from dask.distributed import Client, wait\n"
+        "assert Client is distributed.Client is dask.distributed.Client is shoal.Client\n"
+        "assert wait is shoal.wait\n"
+        "import dask.distributed.client\n"
+        "assert sys.modules['dask.distributed.client'] is sys.modules['distributed.client']\n"
+        "assert dask.distributed.client.Future is shoal.Future\n"
+        "namespace = {}\n"
+        "exec('from distributed import *', namespace)\n"
+        "assert namespace['LocalCluster'] is shoal.LocalCluster\n"
+        "assert namespace['config'] is dask.config.config\n"
+    )
+
+
+def test_the_version_is_that_of_dask_and_made_of_numbers() -> None:
+    version = run("import distributed; print(distributed.__version__)").strip()
+    assert version == dask.__version__.partition("+")[0]
+    assert all(part.isdigit() for part in version.split("."))
+
+
+def test_modules_are_found_before_they_are_imported_and_by_those_who_walk() -> None:
+    run(
+        "import distributed, pkgutil\n"
+        "assert distributed.comm.get_address_host('tcp://1.2.3.4:5') == '1.2.3.4'\n"
+        "names = [m.name for m in pkgutil.walk_packages(distributed.__path__, 'distributed.')]\n"
+        "from shoal.compat.paths import PATHS\n"
+        "assert sorted(['distributed', *names]) == sorted(PATHS)\n"
+        "assert set(distributed.__all__) <= set(dir(distributed))\n"
+    )
+
+
+def test_a_patch_through_an_old_name_has_its_effect_and_ends() -> None:
+    run(
+        "from unittest import mock\n"
+        "import distributed.utils\n"
+        "from shoal.compat import functions\n"
+        "before = functions.open_port\n"
+        "with mock.patch('distributed.utils.open_port', lambda: 5):\n"
+        "    assert functions.open_port() == distributed.utils.open_port() == 5\n"
+        "assert functions.open_port is distributed.utils.open_port is before\n"
+        "distributed.utils.open_port = 6\n"
+        "assert functions.open_port == 6\n"
+        "del distributed.utils.open_port\n"
+        "assert functions.open_port is before\n"
+        "distributed.utils.of_my_own = 7\n"
+        "assert distributed.utils.of_my_own == 7 and not hasattr(functions, 'of_my_own')\n"
+        "del distributed.utils.of_my_own\n"
+        "assert not hasattr(distributed.utils, 'of_my_own')\n"
+    )
+
+
+def test_importing_a_module_does_not_hide_a_name_or_harm_its_home() -> None:
+    run(
+        "import dask.config, distributed, distributed.config\n"
+        "from distributed.config import get_loop_factory\n"
+        "assert distributed.config is dask.config.config\n"
+        "assert isinstance(dask.config.config, dict)\n"
+        "import importlib, distributed.client\n"
+        "assert importlib.reload(distributed.client).Client is distributed.Client\n"
+    )
+
+
+def test_pickles_of_old_paths_can_be_read() -> None:
+    run(
+        "import pickle, shoal\n"
+        "assert pickle.loads(b'cdistributed.client\\nFuture\\n.') is shoal.Future\n"
+    )
+
+
+def test_what_is_not_there_is_refused_with_what_is() -> None:
+    printed = run(
+        "try:\n    import distributed.dashboard.core\n"
+        "except ImportError as error:\n    print(error.name, error)\n"
+        "try:\n    from distributed import Nany\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+    assert "distributed.dashboard" in printed
+    assert "distributed.deploy.local" in printed
+    assert "Nany" in printed
+    error = pickle.loads(pickle.dumps(NotMapped("distributed.x")))
+    assert error.name == "distributed.x"
+
+
+def test_dask_computes_with_the_client_whatever_the_package_is_called() -> None:
+    script = (
+        "import dask, os\n"
+        "from {} import Client\n"
+        "with Client(processes=False, n_workers=1) as client:\n"
+        "    assert dask.delayed(sum)([1, 2]).compute() == 3\n"
+        "    assert dask.base.get_scheduler() is not None\n"
+    )
+    run(script.format("distributed"))
+    run(script.format("shoal"), ROOT / "src")
+
+
+def test_it_can_be_installed_and_its_metadata_say_whose_it_is(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools", "70.1", reason="older ones need a package to make wheels")
+    pytest.importorskip("pip")
+    copy = shutil.copytree(ROOT / "drop-in", tmp_path / "drop-in")
+    target = tmp_path / "site"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    command += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(target)]
+    answer = subprocess.run(
+        [*command, str(copy)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    printed = run(
+        "import distributed, shoal\n"
+        "from importlib.metadata import version, requires\n"
+        "print(version('distributed'), requires('distributed'), distributed.__file__)\n"
+        "assert distributed.Client is shoal.Client\n",
+        target,
+    )
+    assert printed.startswith(f"{dask.__version__.partition('+')[0]}+shoal ['shoal'] {target}")

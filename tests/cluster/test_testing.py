@@ -1,0 +1,153 @@
+"""What shoal offers to the tests of others: it does what it says, and fails when it should."""
+
+import asyncio
+import inspect
+import logging
+import threading
+
+import pytest
+
+from shoal import Client, Future
+from shoal.errors import UnsupportedOption
+from shoal.testing.bodies import inc, map_varying, slowidentity, throws, varying
+from shoal.testing.clusters import cluster, gen_cluster, gen_test
+from shoal.testing.fixtures import (
+    a,
+    b,
+    c,
+    cleanup,
+    client,
+    cluster_fixture,
+    loop,
+    loop_in_thread,
+    s,
+)
+from shoal.testing.watching import (
+    async_poll_for,
+    captured_logger,
+    clean,
+    poll_for,
+    raises_with_cause,
+    wait_for_state,
+)
+
+__all__ = ["a", "b", "c", "cleanup", "client", "cluster_fixture", "loop", "loop_in_thread", "s"]
+
+
+@gen_cluster(client=True)
+async def test_a_test_is_given_a_client_a_scheduler_and_workers(c, s, a, b) -> None:  # type: ignore[no-untyped-def]
+    assert isinstance(c, Client)
+    assert sorted(s.workers) == sorted([a.address, b.address])
+    assert (a.nthreads, b.nthreads) == (1, 2)
+    future = c.submit(inc, 1, workers=[b.address])
+    assert isinstance(future, Future)
+    assert await future == 2
+    await wait_for_state(future.key, "memory", s)
+    assert future.key in b.data
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@gen_cluster(nthreads=[("127.0.0.1", 3, {"name": "mine"})], scheduler="inproc://")
+async def test_parameters_follow_the_cluster(s, worker, number) -> None:  # type: ignore[no-untyped-def]
+    assert number in (1, 2)
+    assert worker.name == "mine"
+    assert s.address.startswith("inproc://")
+
+
+def test_pytest_sees_only_the_arguments_that_are_left() -> None:
+    @gen_cluster(client=True)
+    async def some(c, s, *workers, extra) -> None:  # type: ignore[no-untyped-def]
+        assert extra
+
+    assert list(inspect.signature(some).parameters) == ["extra"]
+
+
+def test_a_test_that_takes_too_long_is_ended() -> None:
+    @gen_cluster(nthreads=[], timeout=0.05)
+    async def endless(s) -> None:  # type: ignore[no-untyped-def]
+        await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        endless()
+
+
+def test_a_failure_inside_of_a_test_comes_out() -> None:
+    @gen_test()
+    async def failing() -> None:
+        throws(1)
+
+    with pytest.raises(RuntimeError, match="hello"):
+        failing()
+
+
+def test_wrong_uses_of_the_decorators_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="async def"):
+        gen_cluster()(lambda s: None)
+    with pytest.raises(TypeError, match="parentheses"):
+        gen_test(lambda: None)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedOption), cluster(nanny=True):
+        raise AssertionError("it was entered")
+
+
+def test_fixtures_give_a_cluster_of_processes(c, s, a, b) -> None:  # type: ignore[no-untyped-def]
+    assert set(c.nthreads()) == {a["address"], b["address"]}
+    assert c.scheduler_info()["address"] == s["address"]
+    assert a["proc"]().pid != b["proc"]().pid
+
+
+def test_a_thread_that_stays_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.testing.watching.GRACE_SECONDS", 0.01)
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait, name="shoal-forgotten")
+    with pytest.raises(AssertionError, match="shoal-forgotten"), clean():
+        thread.start()
+    end.set()
+    thread.join()
+
+
+def test_a_logger_is_listened_to_under_its_old_name() -> None:
+    logger = logging.getLogger("shoal.scheduler")
+    before = logger.handlers[:], logger.level, logger.propagate
+    with captured_logger("distributed.scheduler") as log:
+        logger.info("heard")
+    assert log.getvalue() == "heard\n"
+    assert (logger.handlers, logger.level, logger.propagate) == before
+
+
+def test_polling_ends_with_the_condition_or_with_the_time() -> None:
+    answers = iter([False, False, True])
+    poll_for(lambda: next(answers), timeout=5, period=0)
+    asyncio.run(async_poll_for(lambda: True))
+    failed = []
+    with pytest.raises(AssertionError, match="within 0 s"):
+        poll_for(lambda: False, timeout=0, fail_func=lambda: failed.append(1), period=0)
+    assert failed == [1]
+
+
+def test_causes_are_matched_one_by_one() -> None:
+    def fail() -> None:
+        try:
+            throws(1)
+        except RuntimeError as error:
+            raise ValueError("outer") from error
+
+    with raises_with_cause(ValueError, "outer", RuntimeError, "hello"):
+        fail()
+    with (
+        pytest.raises(AssertionError, match="and no"),
+        raises_with_cause(ValueError, None, KeyError, None),
+    ):
+        fail()
+
+
+def test_varying_functions_do_in_turn_what_they_were_told() -> None:
+    function = varying([ZeroDivisionError("one"), 2])
+    with pytest.raises(ZeroDivisionError):
+        function()
+    assert function() == 2
+    with pytest.raises(IndexError, match="2 times"):
+        function()
+    call, arguments = map_varying([[1], [2]])
+    assert [call(argument) for argument in arguments] == [1, 2]
+    assert slowidentity(1, delay=0) == 1
+    assert slowidentity(1, 2, delay=0) == (1, 2)

@@ -1,0 +1,259 @@
+"""Who says what to one worker, in words: `take()` returns all that it said and did since."""
+
+from shoal.ids import CodeId, Epoch, Key, RunId, TaskId
+from shoal.protocol.messages import (
+    AcquireReplicas,
+    DefineCode,
+    Failure,
+    ForgetCode,
+    FreeReplicas,
+    Input,
+    InputsUnavailable,
+    Message,
+    RecallRuns,
+    ReplicasAdded,
+    ReplicasGone,
+    RunReturned,
+    RunTask,
+    Shutdown,
+    TaskFailed,
+    TaskFinished,
+    WorkerLeaving,
+    WorkerWelcome,
+)
+from shoal.worker.machine.effects import (
+    Close,
+    Define,
+    Drop,
+    Effect,
+    Fetch,
+    ForgetCodes,
+    LoadInline,
+    Send,
+    StartRuns,
+    WithdrawRuns,
+)
+from shoal.worker.machine.step import WorkerMachine
+from shoal.worker.model.entities import (
+    FAILED,
+    FINISHED,
+    WITHDRAWN,
+    MachineSettings,
+    Run,
+    RunEnded,
+)
+
+FAILURE = Failure(b"", "no")
+
+
+class Scene:
+    """One worker named `me`; tasks are letters, peers are capitals."""
+
+    def __init__(self, **settings: int) -> None:
+        self.machine = WorkerMachine(MachineSettings(address="me", **settings))
+        self.now = 0.0
+        self.runs: dict[str, Run] = {}  # handed to the threads, by "x#1"
+        self.fetches: list[Fetch] = []
+        self.said: list[str] = []
+        self.welcome()
+
+    # --- what others do ----------------------------------------------------------------------
+
+    def welcome(self, epoch: int = 1) -> None:
+        self._tell(WorkerWelcome(Epoch(epoch), 1, 1.0))
+
+    def run(self, *tasks: str, urgency: float = 0.0, **sources: str | None) -> None:
+        """`run("y#1", x="A B")`: y needs x, which A and B hold; None: it is held here; "=": it
+        comes along."""
+        inputs = [self._input(name, holders) for name, holders in sources.items()]
+        self._tell(
+            *[
+                RunTask(
+                    number_of(task),
+                    run_of(task),
+                    Key(task[0]),
+                    CodeId(1),
+                    b"",
+                    urgency,
+                    run_of(task),
+                    inputs,
+                )
+                for task in tasks
+            ]
+        )
+
+    def run_in_order(self, *tasks: tuple[str, float, int]) -> None:
+        """One frame of (task, urgency, sequence)."""
+        self._tell(
+            *[
+                RunTask(number_of(t), run_of(t), Key(t[0]), CodeId(1), b"", urgency, sequence)
+                for t, urgency, sequence in tasks
+            ]
+        )
+
+    def recall(self, *tasks: str) -> None:
+        self._tell(RecallRuns([(number_of(task), run_of(task)) for task in tasks]))
+
+    def free(self, *tasks: str) -> None:
+        self._tell(FreeReplicas([number_of(task) for task in tasks]))
+
+    def acquire(self, **sources: str | None) -> None:
+        inputs = [self._input(name, holders) for name, holders in sources.items()]
+        self._tell(AcquireReplicas([item for item in inputs if isinstance(item, Input)]))
+
+    def define(self, code: int) -> None:
+        self._tell(DefineCode(CodeId(code), b""))
+
+    def forget(self, code: int) -> None:
+        self._tell(ForgetCode([CodeId(code)]))
+
+    def shut_down(self, reason: str) -> None:
+        self._tell(Shutdown(reason))
+
+    def finish(self, *tasks: str, nbytes: int = 10) -> list[bool]:
+        """The threads are through with these; returns whether each result is kept."""
+        ended = [RunEnded(self.runs.pop(task), FINISHED, nbytes) for task in tasks]
+        self.machine.runs_ended(ended, self.now)
+        self._perform()
+        return [end.kept for end in ended]
+
+    def fail(self, task: str) -> None:
+        self.machine.runs_ended([RunEnded(self.runs.pop(task), FAILED, failure=FAILURE)], self.now)
+        self._perform()
+
+    def withdraw(self, *tasks: str) -> None:
+        """The threads give these back."""
+        self.machine.runs_ended([RunEnded(self.runs.pop(t), WITHDRAWN) for t in tasks], self.now)
+        self._perform()
+
+    def arrive(self, peer: str, *tasks: str, failed: str = "", nbytes: int = 10) -> str:
+        """`peer` answers its oldest request with these; returns what is kept of them."""
+        kept = self.machine.replicas_arrived(
+            self._pop_fetch(peer),
+            [(number_of(task), nbytes) for task in tasks],
+            [],
+            [(number_of(task), FAILURE) for task in failed],
+            self.now,
+        )
+        self._perform()
+        return " ".join(name_of(task) for task in kept)
+
+    def unreachable(self, peer: str) -> None:
+        self.machine.peer_unreachable(self._pop_fetch(peer), self.now)
+        self._perform()
+
+    def put(self, *tasks: str) -> None:
+        """A client scatters these."""
+        items = [(number_of(task), Key(task), 10) for task in tasks]
+        self.machine.replicas_put(items, self.now)
+        self._perform()
+
+    def lose_scheduler(self) -> None:
+        self.machine.connection_lost(self.now)
+        self._perform()
+
+    def leave(self, reason: str) -> None:
+        self.machine.leave(reason, self.now)
+        self._perform()
+
+    def holds(self, task: str) -> bool:
+        """Whether peers may have it."""
+        return self.machine.holds(number_of(task))
+
+    def story(self, task: str) -> list[tuple[str, int]]:
+        """(what, number of the run or 0)."""
+        return [(what, number) for _, what, number in self.machine.story(Key(task))]
+
+    def inventory(self) -> str:
+        """What the worker would say that it holds, and of which epoch."""
+        message = self.machine.register_message(self.now)
+        return f"{message.epoch}: " + " ".join(item.key for item in message.inventory)
+
+    # --- what it said ------------------------------------------------------------------------
+
+    def take(self) -> list[str]:
+        said, self.said = self.said, []
+        return said
+
+    def _tell(self, *messages: Message) -> None:
+        self.now += 1
+        self.machine.receive(messages, self.now)
+        self._perform()
+
+    def _perform(self) -> None:
+        for effect in self.machine.take_effects():
+            self.said += self._words(effect)
+        assert list(self.machine.broken_invariants()) == []
+
+    def _words(self, effect: Effect) -> list[str]:
+        match effect:
+            case Send(messages):
+                return [f"say {words_of(message)}" for message in messages]
+            case StartRuns(runs):
+                self.runs |= {f"{run.key}#{run.number}": run for run in runs}
+                return ["start " + " ".join(f"{run.key}#{run.number}" for run in runs)]
+            case WithdrawRuns(runs):
+                return ["withdraw " + " ".join(f"{run.key}#{run.number}" for run in runs)]
+            case Fetch(peer, tasks):
+                self.fetches.append(effect)
+                return [f"ask {peer} for {names_of(tasks)}"]
+            case Drop(tasks):
+                return [f"drop {names_of(tasks)}"]
+            case LoadInline(inputs):
+                return [f"load {names_of([item.task for item in inputs])}"]
+            case Define(message):
+                return [f"define {message.code}"]
+            case ForgetCodes(codes):
+                return [f"forget {' '.join(map(str, codes))}"]
+            case Close(reason):
+                return [f"close: {reason}"]
+
+    def _pop_fetch(self, peer: str) -> Fetch:
+        fetch = next(fetch for fetch in self.fetches if fetch.peer == peer)
+        self.fetches.remove(fetch)
+        return fetch
+
+    def _input(self, name: str, holders: str | None) -> TaskId | Input:
+        task = number_of(name)
+        if holders is None:
+            return task
+        if holders == "=":
+            return Input(task, Key(name), 10, [], b"value")
+        return Input(task, Key(name), 10, holders.split())
+
+
+def number_of(task: str) -> TaskId:
+    return TaskId(ord(task[0]))
+
+
+def run_of(task: str) -> RunId:
+    return RunId(int(task.partition("#")[2]))
+
+
+def name_of(task: TaskId) -> str:
+    return chr(task)
+
+
+def names_of(tasks: list[TaskId]) -> str:
+    return " ".join(map(name_of, tasks))
+
+
+def words_of(message: Message) -> str:
+    match message:
+        case TaskFinished(task, run):
+            return f"{name_of(task)}#{run} finished"
+        case TaskFailed(task, run):
+            return f"{name_of(task)}#{run} failed"
+        case RunReturned(task, run):
+            return f"{name_of(task)}#{run} returned"
+        case InputsUnavailable(task, run, missing, unreachable):
+            where = f", {' '.join(unreachable)} out of reach" if unreachable else ""
+            return f"{name_of(task)}#{run} lacks {names_of(missing)}{where}"
+        case ReplicasAdded(tasks):
+            return f"added {names_of(tasks)}"
+        case ReplicasGone(tasks):
+            return f"gone {names_of(tasks)}"
+        case WorkerLeaving(reason):
+            return f"leaving: {reason}"
+        case _:
+            return repr(message)

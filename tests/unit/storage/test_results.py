@@ -1,0 +1,45 @@
+"""Values are kept by the number of their task, and looked at by key."""
+
+import pytest
+
+from shoal.ids import Key, TaskId
+from shoal.protocol.keys import to_canonical
+from shoal.storage.results import Results, ResultsView
+
+
+def test_sizes_add_up_as_values_come_and_go() -> None:
+    """Replaced and dropped ones are taken off."""
+    results = Results()
+    results.put(TaskId(1), Key("x"), "old", 10)
+    results.put(TaskId(1), Key("x"), "new", 30)
+    results.put(TaskId(2), Key("y"), "other", 5)
+    assert (results.nbytes, len(results)) == (35, 2)
+    assert results[TaskId(1)] == "new"
+    assert results.entry(TaskId(2)) == ("y", "other", 5)
+    results.drop([TaskId(1), TaskId(9)])
+    assert (results.nbytes, results.tasks()) == (5, [2])
+    with pytest.raises(KeyError):
+        results[TaskId(1)]
+    results.clear()
+    assert (results.nbytes, len(results)) == (0, 0)
+
+
+def test_the_view_knows_the_keys_of_users() -> None:
+    """Tuples too; what is not there is a KeyError."""
+    results = Results()
+    results.put(TaskId(1), to_canonical(("x", 0)), "value", 1)
+    view = ResultsView(results)
+    assert view["x", 0] == "value"
+    assert list(view) == [("x", 0)]
+    assert ("x", 1) not in view
+    with pytest.raises(KeyError):
+        view["z"]
+
+
+def test_a_key_that_moved_to_another_number_outlives_the_old_one() -> None:
+    """The old task is dropped after the new one has come."""
+    results = Results()
+    results.put(TaskId(1), Key("x"), "old", 1)
+    results.put(TaskId(2), Key("x"), "new", 1)
+    results.drop([TaskId(1)])
+    assert results.by_key(Key("x")) == "new"
