@@ -66,7 +66,7 @@ WORKLOADS: tuple[Workload, ...] = (
         growth,
         full=100_000,
         quick=4_000,
-        timeout_seconds=400,
+        timeout_seconds=600,
         rounds_max=3,
     ),
     Workload(
@@ -75,7 +75,7 @@ WORKLOADS: tuple[Workload, ...] = (
         growth,
         full=500_000,
         quick=8_000,
-        timeout_seconds=400,
+        timeout_seconds=600,
         only_shoal=True,
         rounds_max=3,
     ),

@@ -32,7 +32,7 @@ class KilledWorker(ShoalError):
         )
 
 
-class DataLost(ShoalError):
+class DataLost(ShoalError, CancelledError):
     """A scattered value is gone: no worker holds it, and nothing can compute it again."""
 
     def __init__(self, key: str, worker: str) -> None:

@@ -14,7 +14,7 @@ HELD_BYTES_MAX = 1229
 """1.2 KB."""
 
 
-@GATES.register("scheduler cost per task", cheap=True)
+@GATES.register("scheduler cost per task")
 def cost_per_task() -> Iterator[Figure]:
     """Submit, process and release, in processor time."""
     limits = {"flat": FLAT_US_MAX, "two inputs": GRAPH_US_MAX}

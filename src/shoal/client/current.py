@@ -6,23 +6,38 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
+
+import dask.config
 
 from shoal.client.errors import NoClient
 
 _context: ContextVar[Any] = ContextVar("shoal_client", default=None)
 _defaults: Final[list[weakref.ref[Any]]] = []  # the newest last
 _sources: Final[list[Callable[[], Any]]] = []
+_config: Any = None  # gives dask back the scheduler it had before the first default client
 
 
 def add_default(client: Any) -> None:
     """Make `client` the default one, until `remove_default` or until it is collected."""
+    global _config  # noqa: PLW0603  # one setting of the whole process, like the list beside it
+    if not _defaults:
+        _config = dask.config.set(scheduler=_scheduler())
     _defaults.append(weakref.ref(client))
 
 
 def remove_default(client: Any) -> None:
-    """`client` is no longer a default; the one before it is again."""
-    _defaults[:] = [ref for ref in _defaults if ref() not in (None, client)]
+    """`client` is no longer a default; the one before it is again.
+
+    None: forget those that were collected.
+    """
+    global _config
+    _defaults[:] = [ref for ref in _defaults if ref() is not None and ref() is not client]
+    if not _defaults and _config is not None:
+        restore, _config = _config, None
+        restore.__exit__(None, None, None)
 
 
 def add_source(source: Callable[[], Any]) -> None:
@@ -47,16 +62,25 @@ def find_client(allow_global: bool = True) -> Any:
     return None
 
 
+def current_client(allow_global: bool = True) -> Any:
+    """The client of this context, or else, if allowed, the default one.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = find_client(allow_global)
+    if found is None:
+        raise NoClient
+    return found
+
+
 def default_client(client: Any = None) -> Any:
     """`client`, or the one that is meant when none is named.
 
     Raises:
         ValueError: there is none.
     """
-    found = client if client is not None else find_client()
-    if found is None:
-        raise NoClient
-    return found
+    return client if client is not None else current_client()
 
 
 def get_client(address: Any = None, timeout: Any = None, resolve_address: bool = True) -> Any:
@@ -123,3 +147,19 @@ class CurrentClient:
 
 
 CURRENT: Final = CurrentClient()
+
+
+def _scheduler() -> Any:
+    """What to tell dask: the name that users know if it leads to us, else our own object.
+
+    Dask looks the name up in the package `distributed`, which may be missing, or be another one.
+    """
+    return "dask.distributed" if _is_dropped_in() else CURRENT.get
+
+
+@cache
+def _is_dropped_in() -> bool:
+    try:
+        return version("distributed").endswith("+shoal")
+    except PackageNotFoundError:
+        return False

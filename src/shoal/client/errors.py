@@ -169,17 +169,6 @@ class ResultUnreachable(ShoalError, OSError):
         )
 
 
-class NoProgress(ShoalError, TimeoutError):
-    """A transfer stood still."""
-
-    def __init__(self, address: str, seconds: float) -> None:
-        super().__init__(address, seconds)
-        self.address, self.seconds = address, seconds
-
-    def __str__(self) -> str:
-        return f"{self.address} sent nothing for {self.seconds:g} s; it may be frozen or cut off."
-
-
 class SchedulerFileLate(ShoalError, TimeoutError):
     """The file that tells the scheduler's address did not appear."""
 

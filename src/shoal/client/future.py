@@ -63,7 +63,7 @@ class Face(Protocol):
         """Run failed tasks again."""
 
 
-class Future(TaskRef):  # type: ignore[misc]  # dask ships no types
+class Future(TaskRef):
     """The result of a task, wherever and whenever it may be.
 
     Args:
@@ -71,7 +71,7 @@ class Future(TaskRef):  # type: ignore[misc]  # dask ships no types
         client: whom to ask; None: the client of this context, once there is one.
     """
 
-    __slots__ = ("__weakref__", "_client", "_record")
+    __slots__ = ("__weakref__", "_client", "_is_held", "_record")
 
     key: Any
 
@@ -79,6 +79,7 @@ class Future(TaskRef):  # type: ignore[misc]  # dask ships no types
         self.key = key
         self._client: Any = None
         self._record: Record | None = None
+        self._is_held = False  # whether it is counted in the record
         client = client if client is not None else find_client()
         if client is not None:
             self.bind_client(client)
@@ -90,50 +91,52 @@ class Future(TaskRef):  # type: ignore[misc]  # dask ships no types
         future.key = key
         future._client = client
         future._record = record
+        future._is_held = True
         return future
 
     def bind_client(self, client: Any) -> None:
         """Ask `client` for the result from now on; nothing happens if another was bound."""
         if self._client is None:
             self._record = client.session.want(to_canonical(self.key))
+            self._is_held = True
             self._client = client
 
     def __del__(self) -> None:
         try:
-            record = self._record
-            if record is not None:
-                self._record = None
-                self._client.session.drop(record)
+            if self._is_held:
+                self._is_held = False
+                self._client.session.drop(self._record)
         except AttributeError:
             pass  # never initialised, or the interpreter is taking modules apart
 
     def release(self) -> None:
         """Let go of the result, as if this future was deleted; a second call does nothing."""
-        record, self._record = self._record, None
-        if record is not None:
-            self._client.session.drop(record)
+        if self._is_held:
+            self._is_held = False
+            self._client.session.drop(self._record)
 
     # --- what is known now -------------------------------------------------------------------
 
     @property
     def record(self) -> Record:
-        """What the client knows of the result.
+        """What the client knows of the result; wants it again if the future was released.
 
         Raises:
-            RuntimeError: the future came from elsewhere and there is no client, or it was released.
+            RuntimeError: the future came from elsewhere, and there is no client.
         """
         record = self._record
-        if record is None:
-            client = self._client if self._client is not None else find_client()
+        if self._is_held and record is not None:
+            return record
+        if self._client is None:
+            client = find_client()
             if client is None:
                 raise UnboundFuture(self.key)
-            if self._client is None:
-                self.bind_client(client)
-            else:  # released, and wanted after all
-                self._record = client.session.want(to_canonical(self.key))
-            record = self._record
-            assert record is not None
-        return record
+            self.bind_client(client)
+        else:  # released, and wanted after all
+            self._record = self._client.session.want(to_canonical(self.key))
+            self._is_held = True
+        assert self._record is not None
+        return self._record
 
     @property
     def client(self) -> Any:
@@ -159,7 +162,8 @@ class Future(TaskRef):  # type: ignore[misc]  # dask ships no types
         """`pending`, `finished`, `error`, `cancelled` or `lost`; None without a client."""
         if self._record is None and self.client is None:
             return None
-        return self._record.status if self._record is not None else CANCELLED
+        assert self._record is not None  # bound by now
+        return self._record.status
 
     def done(self) -> bool:
         """Whether it finished, failed or was cancelled."""
@@ -202,15 +206,19 @@ class Future(TaskRef):  # type: ignore[misc]  # dask ships no types
         return self.face.future_result(self, timeout)
 
     def exception(self, timeout: Any = None, **_ignored: Any) -> Any:
-        """Wait, and return what the task raised; None if it went well.  Raises as `result`."""
+        """Wait, and return what `result` would raise; None if the task went well.
+
+        Raises:
+            TimeoutError: it has not ended in time.
+        """
         return self.face.future_exception(self, timeout)
 
     def traceback(self, timeout: Any = None, **_ignored: Any) -> Any:
-        """Wait, and return where the task raised; None if it went well.  Raises as `result`."""
+        """Wait, and return where the task raised; None if it went well.  As `exception`."""
         return self.face.future_traceback(self, timeout)
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return self.face.await_future(self).__await__()  # type: ignore[no-any-return]
+        return (yield from self.face.await_future(self).__await__())
 
     def cancel(self, reason: str | None = None, msg: str | None = None, **options: Any) -> Any:
         """See `Client.cancel`."""
@@ -266,8 +274,8 @@ class Future(TaskRef):  # type: ignore[misc]  # dask ships no types
                 kind = type(load(record.value))
             except Exception:
                 return ""  # a repr must not fail, whatever the value does
-            return f"{kind.__module__}.{kind.__qualname__}"
-        return record.kind
+            return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        return record.kind.removeprefix("builtins.")
 
 
 @contextmanager

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from dask._task_spec import Alias, DataNode, GraphNode, convert_legacy_task
+from dask._task_spec import GraphNode
 from dask.utils import key_split
 
-from shoal.client.errors import CyclicGraph, MissingKey, UnpicklableTask
-from shoal.ids import ClientTaskId, CodeId, Key
+from shoal.client.bundles import BundleWriter, is_alias_of_itself, to_node
+from shoal.client.errors import CyclicGraph, MissingKey
+from shoal.ids import ClientTaskId, CodeId
 from shoal.protocol.keys import to_canonical
 from shoal.protocol.messages import SubmitTasks, TaskOptions
-from shoal.protocol.payload import dump_function
 
 BUNDLE_TASKS_MAX: Final = 64
 """Tasks pickled together; measured: 64 takes a quarter of the time of one by one, 256 is slower."""
@@ -41,7 +41,7 @@ class Slice(NamedTuple):
 
     bundles: list[tuple[CodeId, bytes]]
     message: SubmitTasks
-    wanted: list[tuple[Any, ClientTaskId]]  # user's keys whose tasks are in this slice, and numbers
+    wanted_keys: list[Any]  # in the user's form, of the message's `wanted`
     nbytes: int  # of all bundles
 
 
@@ -72,7 +72,11 @@ class Graph:
         self._dependencies: list[list[int]] = [[]] * n
         self._live: dict[int, list[tuple[Any, ClientTaskId]]] = {}  # inputs that are not sent
         self._numbers: list[int] = [-1] * n
+        self._writer = BundleWriter()
         self._nordered = 0
+        self._last_uses: list[int] | None = None  # by number of the last dependent
+        self._is_open = False  # whether slices were sent, and the last one was not
+        self._held: dict[int, None] = {}  # tasks that slices to come may refer to
         self._prefixes: dict[str, str] = {}
         self.live_wanted: dict[Any, ClientTaskId] = {}
         self._roots: list[int] = []
@@ -106,24 +110,45 @@ class Graph:
             for start in range(0, len(order), SLICE_TASKS_MAX):
                 part = order[start : start + SLICE_TASKS_MAX]
                 bundles, codes, arguments, size = self._bundles(part, new_code, size)
-                numbers = self._numbers
+                here = [place for place, i in enumerate(part) if i in wanted]
+                held, let_go = self._hold(part)
                 message = SubmitTasks(
-                    first=ClientTaskId(numbers[part[0]]),
+                    first=ClientTaskId(self._numbers[part[0]]),
                     keys=[to_canonical(self._keys[i]) for i in part],
                     codes=codes,
                     arguments=arguments,
                     dependencies=self._dependency_numbers(part),
                     **self._prefix_columns(part),
                     options=options,
+                    wanted=here,
+                    held=held,
+                    let_go=let_go,
                     graph=first,
                     ntasks_ahead=nahead + len(order) - start - len(part),
                 )
-                yield Slice(
-                    bundles,
-                    message,
-                    [(self._keys[i], ClientTaskId(numbers[i])) for i in part if i in wanted],
-                    sum(len(payload) for _, payload in bundles),
-                )
+                nbytes = sum(len(payload) for _, payload in bundles)
+                self._is_open = message.ntasks_ahead > 0
+                yield Slice(bundles, message, [self._keys[part[place]] for place in here], nbytes)
+
+    def abandon(self, first: ClientTaskId) -> SubmitTasks | None:
+        """What ends a graph whose last slice will not come; None if none was sent, or all were."""
+        if not self._is_open:
+            return None
+        self._is_open = False
+        numbers = [ClientTaskId(self._numbers[i]) for i in self._held]
+        self._held.clear()
+        return SubmitTasks(
+            first=ClientTaskId(first + self._nordered),
+            keys=[],
+            codes=[],
+            arguments=[],
+            dependencies=[],
+            prefixes=[""],
+            prefix_indices=[],
+            wanted=[],
+            let_go=numbers,
+            graph=first,
+        )
 
     @property
     def ntasks(self) -> int:
@@ -141,8 +166,36 @@ class Graph:
                 yield head, len(self._keys) - self._nordered
         rest = self._ordered(self._heights())
         self._number(rest, first)
+        self._last_uses = self._find_last_uses(rest)
         if rest:
             yield rest, 0
+
+    def _find_last_uses(self, order: list[int]) -> list[int]:
+        """Of each task the number of its last dependent; -1: none, or none known."""
+        last_uses = [-1] * len(self._keys)
+        numbers = self._numbers
+        for i in order:
+            number = numbers[i]
+            for j in self._dependencies[i]:
+                last_uses[j] = number  # numbers ascend, so the last one stays
+        return last_uses
+
+    def _hold(self, part: list[int]) -> tuple[list[int], list[ClientTaskId]]:
+        """Places of tasks that later slices refer to, and held ones that they don't any more.
+
+        A head is sent before anybody knows who refers to it, so all of it is held.
+        """
+        last, last_uses, numbers = self._numbers[part[-1]], self._last_uses, self._numbers
+        let_go = []
+        if last_uses is None:
+            held = list(range(len(part)))
+        else:
+            for i in [i for i in self._held if last_uses[i] <= last]:
+                del self._held[i]
+                let_go.append(ClientTaskId(numbers[i]))
+            held = [place for place, i in enumerate(part) if last_uses[i] > last]
+        self._held.update(dict.fromkeys([part[place] for place in held]))
+        return held, let_go
 
     def _number(self, order: list[int], first: ClientTaskId) -> None:
         number = first + self._nordered
@@ -155,7 +208,7 @@ class Graph:
         """The first tasks of a plain depth-first order, without looking at all."""
         order: list[int] = []
         marks = bytearray(len(self._keys))
-        stack = self._roots[:1]
+        stack = self._roots[::-1]
         nvisited = 0
         while stack and len(order) < HEAD_TASKS and nvisited < HEAD_VISITED_MAX:
             i = stack.pop()
@@ -169,7 +222,7 @@ class Graph:
                 stack.extend(reversed(self._find(i)))
             elif marks[i] == _OPEN:
                 raise self._cycle(stack, i)
-        return order
+        return order if stack else []  # so there always is a rest, which lets go of the head
 
     def _heights(self) -> list[int]:
         """Of each task that is needed and has no number: the longest way down; else 0."""
@@ -225,13 +278,8 @@ class Graph:
     def _find(self, i: int) -> list[int]:
         """Convert a task and find its inputs, by their places in the graph."""
         key = self._keys[i]
-        node = self._tasks[key]
-        if not isinstance(node, GraphNode):
-            node = convert_legacy_task(key, node, self._index_by_key)
-            if not isinstance(node, GraphNode):
-                node = DataNode(key, node)
-        self._nodes[i] = node
-        if isinstance(node, Alias) and node.target == key:
+        node = self._nodes[i] = to_node(key, self._tasks[key], self._index_by_key)
+        if is_alias_of_itself(node):
             raise MissingKey(key)  # a future of this key, which would have been found alive
         inside: list[int] = []
         for dependency in node.dependencies:
@@ -266,7 +314,7 @@ class Graph:
         while start < len(part):
             ntasks = min(size, len(part) - start)
             items = [self._item(i) for i in part[start : start + ntasks]]
-            payload = _pickled(items)
+            payload = self._writer.write(items)
             if len(payload) > BUNDLE_BYTES_MAX and ntasks > 1:
                 size = max(1, min(ntasks // 2, BUNDLE_BYTES_MAX * ntasks // len(payload)))
                 continue
@@ -328,20 +376,3 @@ def paused_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def canonical(keys: Sequence[Any]) -> list[Key]:
-    """Users' keys as they travel."""
-    return [to_canonical(key) for key in keys]
-
-
-def _pickled(items: list[tuple[Any, tuple[Any, ...]]]) -> bytes:
-    try:
-        return dump_function(items)
-    except Exception as error:
-        if len(items) == 1:
-            key = items[0][0].key
-            raise UnpicklableTask(key, f"{type(error).__name__}: {error}") from error
-    for item in items:  # to name the one that can't be pickled
-        _pickled([item])
-    raise UnpicklableTask(items[0][0].key, "it can't be pickled together with its neighbours")

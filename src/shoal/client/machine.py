@@ -11,13 +11,24 @@ another value.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
-from shoal.ids import ClientTaskId, CodeId, Epoch, Key, TaskId
+import msgspec
+
+from shoal.client.record import (
+    CANCELLED,
+    ERROR,
+    FINISHED,
+    LOST,
+    PENDING,
+    UNRESOLVED,
+    Record,
+    check_record,
+)
+from shoal.ids import ClientTaskId, CodeId, Epoch, Key
 from shoal.protocol.messages import (
     CancelTasks,
     ClientWelcome,
-    CompleteGraph,
     DefineClientCode,
     Failure,
     ForgetClientCode,
@@ -32,14 +43,17 @@ from shoal.protocol.messages import (
     WantKey,
 )
 
-PENDING: Final = "pending"
-FINISHED: Final = "finished"
-ERROR: Final = "error"
-CANCELLED: Final = "cancelled"
-LOST: Final = "lost"
-
-UNRESOLVED: Final = (PENDING, LOST)
-STATUSES: Final = (PENDING, FINISHED, ERROR, CANCELLED, LOST)
+__all__ = [
+    "CANCELLED",
+    "ERROR",
+    "FINISHED",
+    "LOST",
+    "PENDING",
+    "UNRESOLVED",
+    "ClientMachine",
+    "Record",
+    "check",
+]
 
 FUNCTIONS_MAX: Final = 1000
 """Functions that the scheduler keeps for us, ready for the next submission."""
@@ -52,40 +66,8 @@ CONNECTION_LOST: Final = "scheduler-connection-lost"
 LOST_DEPENDENCIES: Final = "lost dependencies"
 
 
-class Record:
-    """One want of one key: what all futures of it share."""
-
-    __slots__ = (
-        "failure",
-        "holders",
-        "key",
-        "kind",
-        "nbytes",
-        "nfutures",
-        "number",
-        "reason",
-        "status",
-        "task",
-        "value",
-        "watchers",
-    )
-
-    def __init__(self, key: Key, number: ClientTaskId) -> None:
-        self.key = key
-        self.number = number  # ours, of this want
-        self.status = PENDING
-        self.nfutures = 0  # futures that hold it; at 0 it is released
-        self.task = TaskId(-1)  # the scheduler's, to ask the holders with; -1 = not known
-        self.nbytes = 0
-        self.value: bytes | None = None  # the result, pickled, if it is small
-        self.holders: list[str] = []
-        self.kind = ""  # "module.qualname" of the result's type
-        self.failure: Failure | None = None
-        self.reason = ""  # why it was cancelled
-        self.watchers: list[Any] | None = None  # whom the session tells; opaque here
-
-    def __repr__(self) -> str:
-        return f"<Record {self.key!r} #{self.number} {self.status} nfutures={self.nfutures}>"
+_NO_NUMBERS: Final[list[ClientTaskId]] = []
+"""Shared, since a list for each task is what the garbage collector would count."""
 
 
 class _Batch:
@@ -131,7 +113,13 @@ class _Batch:
 class ClientMachine:
     """The client's state; every method is O(its arguments) unless it says otherwise."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        functions_max: int = FUNCTIONS_MAX,
+        function_bytes_max: int = FUNCTION_BYTES_MAX,
+    ) -> None:
+        self._functions_max = functions_max
+        self._function_bytes_max = function_bytes_max
         self.epoch: Epoch | None = None  # None until welcomed, and after the connection was lost
         self.scheduler_id = ""
         self.records: dict[Key, Record] = {}  # live wants by key: what a new future may share
@@ -208,45 +196,50 @@ class ClientMachine:
             records.append(record)
         return records, new
 
+    def place_again(self, record: Record) -> None:
+        """A scattered value is on its way once more: that it was lost is no longer true."""
+        if record.status == ERROR:
+            record.failure = None
+            record.status = PENDING
+
     def reserve(self, ntasks: int) -> ClientTaskId:
         """The first of `ntasks` consecutive numbers, none of which was ever used."""
         first = self._next_number
         self._next_number = first + ntasks
         return ClientTaskId(first)
 
-    def want_from_graph(self, keys: Sequence[Key], numbers: Sequence[ClientTaskId]) -> list[Record]:
-        """Want results of a graph under the numbers that its tasks have or will have.
+    def submit_slice(
+        self,
+        bundles: Sequence[tuple[CodeId, bytes]],
+        slice_: SubmitTasks,
+        wanted_keys: Sequence[Key],
+    ) -> list[Record]:
+        """Send a part of a graph with the bundles that its tasks are in, and let go of those.
 
-        Each record gains one future.  A key that is wanted already keeps its record, whose number
-        is an older one; the caller tells them apart by comparing numbers.
+        Args:
+            slice_: its `wanted` are the places of `wanted_keys`.
+
+        Returns:
+            A record for each of `wanted_keys`, with one more future.  A key that is wanted already
+            keeps its record, and is not wanted a second time.
         """
-        records = []
-        for key, number in zip(keys, numbers, strict=True):
+        records, wanted = [], []
+        for key, i in zip(wanted_keys, slice_.wanted or (), strict=True):
             record = self.records.get(key)
             if record is None:
-                record = Record(key, number)
-                self.records[key] = self.by_number[number] = record
+                record = Record(key, ClientTaskId(slice_.first + i))
+                self.records[key] = self.by_number[record.number] = record
+                wanted.append(i)
             record.nfutures += 1
             records.append(record)
-        return records
-
-    def submit_slice(self, bundles: Sequence[tuple[CodeId, bytes]], slice_: SubmitTasks) -> None:
-        """Send a part of a graph, the bundles that its tasks are in, and let go of those."""
+        if len(wanted) != len(wanted_keys):
+            slice_ = msgspec.structs.replace(slice_, wanted=wanted)
         for code, payload in bundles:
             self._outgoing.append(DefineClientCode(code, payload))
         self._say(slice_)
-        self._outgoing.append(ForgetClientCode([code for code, _ in bundles]))
-
-    def complete_graph(
-        self, first: ClientTaskId, stop: ClientTaskId, wanted: Sequence[Record]
-    ) -> None:
-        """The last slice was sent.  What was released or cancelled meanwhile is wanted no more."""
-        numbers = [
-            record.number
-            for record in wanted
-            if first <= record.number < stop and record.number in self.by_number
-        ]
-        self._say(CompleteGraph(first, stop, sorted(set(numbers))))
+        if bundles:
+            self._outgoing.append(ForgetClientCode([code for code, _ in bundles]))
+        return records
 
     def new_code(self) -> CodeId:
         """A number for a bundle."""
@@ -287,6 +280,14 @@ class ClientMachine:
         if record.status in UNRESOLVED:
             record.failure = failure
             self._resolve(record, ERROR)
+
+    def fail_unsent(self, message: Message, failure: Failure) -> None:
+        """The scheduler will not hear `message`, so it won't answer what was asked in it."""
+        if isinstance(message, SubmitTasks):
+            for number in range(message.first, message.first + len(message.keys)):
+                record = self.by_number.get(ClientTaskId(number))
+                if record is not None:
+                    self.fail(record, failure)
 
     def say(self, message: Message) -> None:
         """Send `message` after everything said so far."""
@@ -375,11 +376,6 @@ class ClientMachine:
 
     # --- what is to be done ------------------------------------------------------------------
 
-    @property
-    def has_outgoing(self) -> bool:
-        """Whether `take_outgoing` would give anything."""
-        return bool(self._outgoing or self._released or self._batch is not None)
-
     def take_outgoing(self) -> list[Message]:
         """Everything to be sent now, in order."""
         self._close_batch()
@@ -425,7 +421,7 @@ class ClientMachine:
         batch.keys.append(record.key)
         batch.codes.append(code)
         batch.arguments.append(argument)
-        batch.dependencies.append([need.number for need in needs])
+        batch.dependencies.append([need.number for need in needs] if needs else _NO_NUMBERS)
         prefixes = batch.prefixes
         index = prefixes.get(prefix)
         if index is None:
@@ -443,7 +439,8 @@ class ClientMachine:
         self._function_bytes += len(payload)
         self._outgoing.append(DefineClientCode(code, payload))
         while len(self.functions) > 1 and (
-            len(self.functions) > FUNCTIONS_MAX or self._function_bytes > FUNCTION_BYTES_MAX
+            len(self.functions) > self._functions_max
+            or self._function_bytes > self._function_bytes_max
         ):
             oldest = next(iter(self.functions))
             forgotten, nbytes = self.functions.pop(oldest)
@@ -500,17 +497,4 @@ def check(machine: ClientMachine) -> Iterator[str]:
             yield f"{record!r} has a number that was not given out yet"
         if machine.records.get(record.key) is not record:
             yield f"{record!r} is awaited, but a new future of its key would not share it"
-        yield from _check_record(record)
-
-
-def _check_record(record: Record) -> Iterator[str]:
-    if record.status not in STATUSES:
-        yield f"{record!r} has no such status"
-    if record.status in UNRESOLVED and (record.value is not None or record.failure is not None):
-        yield f"{record!r} is unresolved, yet has an outcome"
-    if (record.status == ERROR) != (record.failure is not None):
-        yield f"{record!r}: error and failure do not go together"
-    if record.status == FINISHED and record.value is None and record.task < 0:
-        yield f"{record!r} is finished, but nobody can be asked for its value"
-    if record.status == LOST and record.holders:
-        yield f"{record!r} is lost, but has holders"
+        yield from check_record(record)

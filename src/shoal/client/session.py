@@ -11,7 +11,8 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
@@ -19,10 +20,10 @@ import msgspec
 from shoal.client.errors import ClientClosed
 from shoal.client.machine import UNRESOLVED, ClientMachine, Record
 from shoal.comms import CommClosedError, Connection, PendingCalls, connect
-from shoal.ids import Key
+from shoal.ids import Epoch, Key
 from shoal.protocol.calls import Answer, Refusal, SchedulerToClient, answered
 from shoal.protocol.codec import Decoder
-from shoal.protocol.exceptions import from_failure
+from shoal.protocol.exceptions import from_failure, to_failure
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import ClientHeartbeat, Message, RegisterClient, Replicas, Shutdown
 
@@ -30,6 +31,11 @@ Watcher = Callable[[Record], None]
 
 _logger = logging.getLogger("shoal.client")
 _decoder: Final = Decoder(SchedulerToClient)
+TIDY_SECONDS: Final = 0.01
+"""How long the release of a future may wait for company."""
+BURST_SECONDS: Final = 100e-6
+"""A message that follows another sooner than this is sent along with more of its kind."""
+
 _REPLIES: Final = frozenset((Answer, Refusal, Replicas))
 _NOT_FOR_MACHINE: Final = frozenset((Answer, Refusal, Replicas, Shutdown))
 
@@ -59,10 +65,14 @@ class Session:
         self.connection: Connection | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.calls: PendingCalls | None = None
-        self.closers: list[Callable[[], None]] = []  # called on the loop when the session ends
+        self.closers: list[Callable[[], Coroutine[Any, Any, None]]] = []  # run when it ends
+        self._closing: list[asyncio.Future[None]] = []
         self._thread_id = 0  # of the loop
         self._dropped: deque[Record] = deque()
-        self._awake = False
+        self._sending = threading.Lock()  # taken before `lock`: frames leave in their order
+        self._sent_at = 0.0  # when the latest frame left
+        self._awake = False  # a `_pump` is about to come
+        self._tidying = False  # a `_tidy` is
         self._heartbeat: asyncio.TimerHandle | None = None
         self._heartbeat_seconds = 5.0
         self._welcomed: asyncio.Future[None] | None = None
@@ -93,16 +103,22 @@ class Session:
         self.address, self.keyring = address, keyring
         self.status = "connecting"
         self._heartbeat_seconds = heartbeat_seconds
+        end = self.loop.time() + timeout_seconds
         try:
-            async with asyncio.timeout(timeout_seconds):
-                self.connection = await connect(
-                    address, keyring, "client", _decoder, timeout_seconds=timeout_seconds
-                )
-                self.calls = PendingCalls(address)
-                self._welcomed = self.loop.create_future()
-                self._ended = self.loop.create_future()
-                self.connection.start(self._on_messages, self._on_closed)
-                self.connection.send([RegisterClient(self.name, versions)])
+            self.connection = await connect(
+                address,
+                keyring,
+                "client",
+                _decoder,
+                timeout_seconds=timeout_seconds,
+                keep_trying=True,  # scripts start scheduler and client side by side
+            )
+            self.calls = PendingCalls(address)
+            self._welcomed = self.loop.create_future()
+            self._ended = self.loop.create_future()
+            self.connection.start(self._on_messages, self._on_closed)
+            self.connection.send([RegisterClient(self.name, versions)])
+            async with asyncio.timeout_at(end):
                 await self._welcomed
         except BaseException as error:
             self.status = "closed"
@@ -114,18 +130,18 @@ class Session:
         self.status = "running"
         self._beat()
 
-    async def close(self, *, drop_wants: bool = True) -> None:
+    async def close(self) -> None:
         """Let go of everything and leave; a second call waits for the first."""
-        if self.status in ("newly-created", "closed"):
+        if self._ended is None:
             self.status = "closed"
             return
-        if self.status != "closing":
+        if self.status == "running":
             self.status = "closing"
             if self._dropped:
                 self._pump()
             self.end("client-closed")
-        if self._ended is not None:
-            await asyncio.shield(self._ended)
+        await asyncio.shield(self._ended)
+        await asyncio.gather(*self._closing, return_exceptions=True)
 
     def end(self, reason: str) -> None:
         """Leave now: on the loop; what was said is still sent."""
@@ -151,6 +167,14 @@ class Session:
             raise ClientClosed(self.name, self.status)
 
     @property
+    def epoch(self) -> Epoch:
+        """In which the tasks' numbers mean something; raises ClientClosed if in none."""
+        epoch = self.machine.epoch
+        if epoch is None:
+            raise ClientClosed(self.name, self.status)
+        return epoch
+
+    @property
     def is_on_loop(self) -> bool:
         """Whether the caller runs on the session's own loop."""
         return threading.get_ident() == self._thread_id
@@ -158,23 +182,46 @@ class Session:
     # --- out ---------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Have what is outgoing sent soon: at the end of the tick, or as soon as the loop runs."""
+        """Have what is outgoing sent soon: at the end of the tick, or as soon as the loop runs.
+
+        A thread that is alone with its message sends it here and now, since that costs less than
+        to wake the loop; in a burst of messages the loop sends many in one frame.
+        """
         if self._awake or self.loop is None:
             return
+        if threading.get_ident() != self._thread_id and monotonic() - self._sent_at > BURST_SECONDS:
+            told = self._flush()
+            if told:
+                self._on_loop(tell, told)
+            return
+        self._wake_loop()
+
+    def _wake_loop(self) -> None:
         self._awake = True
+        if not self._on_loop(self._pump):
+            self._awake = False
+
+    def _on_loop(self, function: Callable[..., object], *args: object) -> bool:
+        """Call `function` on the loop soon; False if that is closed, and with it the session."""
+        assert self.loop is not None
         try:
             if threading.get_ident() == self._thread_id:
-                self.loop.call_soon(self._pump)
+                self.loop.call_soon(function, *args)
             else:
-                self.loop.call_soon_threadsafe(self._pump)
+                self.loop.call_soon_threadsafe(function, *args)
         except RuntimeError:
-            self._awake = False  # the loop is closed, and with it the session
+            return False
+        return True
 
     def drop(self, record: Record) -> None:
-        """One future less.  Takes no lock, so that a garbage collection may call it anywhere."""
+        """One future less.  Takes no lock, so that a garbage collection may call it anywhere.
+
+        While the session is busy, drops wait for the next message or a few milliseconds: a wake-up
+        for each would cost as much as its task.
+        """
         self._dropped.append(record)
-        if not self._awake:
-            self.wake()
+        if not (self._awake or self._tidying or self.loop is None):
+            self._wake_loop()
 
     def take_dropped(self) -> None:
         """Tell the machine of dropped futures; to be called under the lock."""
@@ -227,13 +274,48 @@ class Session:
 
     def _pump(self) -> None:
         self._awake = False
-        with self.lock:
-            self.take_dropped()
-            outgoing = self.machine.take_outgoing()
-            told = self._take_told()
-        if outgoing and self.connection is not None and not self.connection.closed:
-            self.connection.send(outgoing)
-        tell(told)
+        before = self._sent_at
+        tell(self._flush())
+        if self._sent_at != before and not self._tidying:
+            self._tidy_later()
+
+    def _flush(self) -> list[tuple[Record, list[Watcher]]]:
+        """Send what is outgoing, from any thread; whom to tell of what, on the loop."""
+        with self._sending:
+            with self.lock:
+                self.take_dropped()
+                outgoing = self.machine.take_outgoing()
+                told = self._take_told()
+            if outgoing and self.connection is not None and not self.connection.closed:
+                told += self._send(outgoing)
+                self._sent_at = monotonic()
+        return told
+
+    def _send(self, messages: list[Message]) -> list[tuple[Record, list[Watcher]]]:
+        """Send one frame; whom to tell of what could not be sent, so that nobody waits for it."""
+        assert self.connection is not None
+        try:
+            self.connection.send(messages)
+        except CommClosedError:
+            return []  # `_on_closed` ends everything
+        except Exception as error:  # too large for a frame, or not to be encoded
+            if len(messages) > 1:
+                return [told for message in messages for told in self._send([message])]
+            _logger.warning("A message could not be sent: %s", error)
+            with self.lock:
+                self.machine.fail_unsent(messages[0], to_failure(error))
+                return self._take_told()
+        return []
+
+    def _tidy_later(self) -> None:
+        assert self.loop is not None
+        self._tidying = True
+        self.loop.call_later(TIDY_SECONDS, self._tidy)
+
+    def _tidy(self) -> None:
+        self._tidying = False  # before we look, so that no later drop is missed
+        if self._dropped:
+            self._pump()
 
     def _beat(self) -> None:
         assert self.loop is not None
@@ -309,6 +391,10 @@ class Session:
         finally:
             self.unwatch(watched, watcher)
 
+    def on_shutdown(self, message: Shutdown) -> None:
+        """The scheduler is about to hang up; remember why, for whoever asks."""
+        self._ending_reason = message.reason
+
     def _on_messages(self, messages: list[msgspec.Struct], buffers: list[Any]) -> None:
         mine: list[Any] = messages
         if any(type(message) in _NOT_FOR_MACHINE for message in messages):
@@ -318,7 +404,7 @@ class Session:
                     assert self.calls is not None
                     self.calls.resolve(Delivery(message, buffers))
                 elif isinstance(message, Shutdown):
-                    self._ending_reason = message.reason
+                    self.on_shutdown(message)
                 else:
                     mine.append(message)
         if not mine:
@@ -330,6 +416,8 @@ class Session:
             if not self._welcomed.done():
                 self._welcomed.set_result(None)
             self._welcomed = None
+        if not self._tidying:
+            self._tidy_later()
         tell(told)
 
     def _on_closed(self, reason: Exception | None) -> None:
@@ -358,8 +446,7 @@ class Session:
         if self.calls is not None:
             self.calls.close(reason)
         closers, self.closers = self.closers, []
-        for close in closers:
-            close()
+        self._closing += [asyncio.ensure_future(close()) for close in closers]
         tell(told)
 
     def _take_told(self) -> list[tuple[Record, list[Watcher]]]:

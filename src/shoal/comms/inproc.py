@@ -45,6 +45,7 @@ class InprocConnection:
         self.closed = False
         self.unsent_nbytes = 0
         self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
         self._peer: InprocConnection | None = None
         # Shared with the peer's thread, under the lock:
         self._lock = threading.Lock()
@@ -95,7 +96,8 @@ class InprocConnection:
             raise CommClosedError.already(self.peer_address)
         peer = self._peer
         assert peer is not None
-        self.unsent_nbytes += nbytes
+        with self._lock:
+            self.unsent_nbytes += nbytes
         peer._receive(messages, buffers, nbytes, from_loop=self._loop)
 
     def _receive(
@@ -114,7 +116,7 @@ class InprocConnection:
             self._wake(from_loop)
 
     def _wake(self, from_loop: asyncio.AbstractEventLoop) -> None:
-        if from_loop is self._loop:
+        if threading.get_ident() == self._loop_thread:
             self._loop.call_soon(self._take)
             return
         try:
@@ -124,7 +126,7 @@ class InprocConnection:
             peer = self._peer
             if peer is not None:
                 lost = CommClosedError.lost(self.local_address, "its event loop was closed")
-                from_loop.call_soon(peer._end, lost)
+                from_loop.call_soon_threadsafe(peer._end, lost)
 
     def _take(self) -> None:
         """Hand over what is in the inbox, then the news of the end, if it came."""
@@ -178,7 +180,8 @@ class InprocConnection:
             pass  # its loop is closed, so nobody there waits for anything
 
     def _taken(self, nbytes: int) -> None:
-        self.unsent_nbytes -= nbytes
+        with self._lock:
+            self.unsent_nbytes -= nbytes
         if self.unsent_nbytes <= DRAINED_NBYTES:
             self._wake_drained()
 

@@ -3,6 +3,10 @@
 Own sockets with readiness callbacks and not asyncio's transports, because those copy what is
 sent, and cost more per frame.  A small frame is one `send` and one `recv`; nothing else is made
 for it but its bytes.
+
+A thread that has something to say sends it itself: to wake the loop for that would cost more than
+the system call.  The lock keeps its frame whole, and the descriptor from being closed meanwhile;
+whatever else there is to do is left to the loop.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import asyncio
 import collections
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -80,6 +84,8 @@ class SocketConnection:
         self.closed = False
         self.unsent_nbytes = 0
         self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._lock = threading.RLock()
         self._sock = sock
         self._fd = sock.fileno()
         self._recv_into = sock.recv_into
@@ -109,33 +115,31 @@ class SocketConnection:
     # ---- sending
 
     def send(self, messages: Sequence[msgspec.Struct]) -> None:
-        """See `Connection.send`.  Cost: 0.5 us and one system call."""
-        if self.closed:
-            self._refuse()
-            return
+        """See `Connection.send`.  Cost: 0.6 us and one system call."""
         body = encode(messages)
         nbytes = len(body)
         if nbytes > self._body_bytes_max:
             raise FrameTooLarge("bytes of messages", nbytes, self._body_bytes_max)
         frame = _pack_header(nbytes, 0) + body
-        if self._queue:
-            self._enqueue(memoryview(frame))
-            return
-        try:
-            nsent = self._sock_send(frame)
-        except (BlockingIOError, InterruptedError):
-            nsent = 0
-        except OSError as error:
-            self._break(error)
-            return
-        if nsent != nbytes + 8:
-            self._enqueue(memoryview(frame)[nsent:])
+        with self._lock:
+            if self.closed:
+                self._refuse()
+                return
+            if self._queue:
+                self._enqueue(memoryview(frame))
+                return
+            try:
+                nsent = self._sock_send(frame)
+            except (BlockingIOError, InterruptedError):
+                nsent = 0
+            except OSError as error:
+                self._on_loop(self._break, error)
+                return
+            if nsent != nbytes + 8:
+                self._enqueue(memoryview(frame)[nsent:])
 
     def send_with_buffers(self, message: msgspec.Struct, buffers: Sequence[Buffer]) -> None:
         """See `Connection.send_with_buffers`."""
-        if self.closed:
-            self._refuse()
-            return
         views = [memoryview(buffer).cast("B") for buffer in buffers]
         body = encode((message,))
         self._limits.check(len(body), len(views))
@@ -143,12 +147,26 @@ class SocketConnection:
         if total > self._limits.buffer_bytes_max:
             raise FrameTooLarge("bytes of buffers", total, self._limits.buffer_bytes_max)
         head = frame_head(body, [len(view) for view in views])
-        was_idle = not self._queue
-        self._queue.append(memoryview(head))
-        self._queue.extend(view for view in views if view)
-        self.unsent_nbytes += len(head) + total
+        with self._lock:
+            if self.closed:
+                self._refuse()
+                return
+            was_idle = not self._queue
+            self._queue.append(memoryview(head))
+            self._queue.extend(view for view in views if view)
+            self.unsent_nbytes += len(head) + total
         if was_idle:
-            self._write()
+            self._on_loop(self._write)
+
+    def _on_loop(self, function: Callable[..., object], *args: object) -> None:
+        """Call `function` here if this is the loop's thread, else soon on the loop."""
+        if threading.get_ident() == self._loop_thread:
+            function(*args)
+            return
+        try:
+            self._loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            self.closed = True  # the loop has ended, and the connection with it
 
     def _refuse(self) -> None:
         """What sending means after the end: nothing until the owner was told, then an error."""
@@ -159,11 +177,15 @@ class SocketConnection:
         self._queue.append(rest)
         self.unsent_nbytes += len(rest)
         if not self._writing:
-            self._writing = True
-            self._loop.add_writer(self._fd, self._write)
+            self._on_loop(self._write)
 
     def _write(self) -> None:
         """Give the system as much of the queue as it takes."""
+        with self._lock:
+            if not self._ended:
+                self._write_locked()
+
+    def _write_locked(self) -> None:
         queue = self._queue
         for _ in range(WRITES_MAX):
             if not queue:
@@ -203,14 +225,15 @@ class SocketConnection:
 
     def _break(self, error: OSError) -> None:
         """The peer takes nothing any more.  What it has said before is still to be heard."""
-        if self._broken or self._ended:
-            return
-        self.closed = self._broken = True
-        self._queue.clear()
-        self.unsent_nbytes = 0
-        if self._writing:
-            self._writing = False
-            self._loop.remove_writer(self._fd)
+        with self._lock:
+            if self._broken or self._ended:
+                return
+            self.closed = self._broken = True
+            self._queue.clear()
+            self.unsent_nbytes = 0
+            if self._writing:
+                self._writing = False
+                self._loop.remove_writer(self._fd)
         self._wake_drained()
         lost = CommClosedError.lost(self.peer_address, _why(error))
         self._loop.call_soon(self._hear_the_rest, lost)
@@ -330,9 +353,10 @@ class SocketConnection:
 
     def close(self) -> None:
         """See `Connection.close`."""
-        if self.closed:
-            return
-        self.closed = True
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
         if self._queue:
             unsent = CommClosedError.lost(self.peer_address, "it did not take what was queued")
             self._deadline = self._loop.call_later(FLUSH_SECONDS, self._end, unsent)
@@ -362,19 +386,20 @@ class SocketConnection:
 
     def _end(self, reason: Exception | None) -> None:
         """Close the socket, and tell the owner soon."""
-        if self._ended:
-            return
-        self.closed = self._ended = True
-        self._reason = reason
-        if self._reading:
-            self._loop.remove_reader(self._fd)
-        if self._writing:
-            self._loop.remove_writer(self._fd)
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._sock.close()
-        self._queue.clear()
-        self.unsent_nbytes = 0
+        with self._lock:
+            if self._ended:
+                return
+            self.closed = self._ended = True
+            self._reason = reason
+            if self._reading:
+                self._loop.remove_reader(self._fd)
+            if self._writing:
+                self._loop.remove_writer(self._fd)
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self._sock.close()
+            self._queue.clear()
+            self.unsent_nbytes = 0
         self._wake_drained()
         self._loop.call_soon(self._tell)
 

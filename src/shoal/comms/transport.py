@@ -1,7 +1,7 @@
 """What a connection is, whatever carries it.
 
-Everything here is called on one event loop, the connection's own.  Messages arrive by callback,
-because a task and a wake-up for each frame would cost more than the frame.
+Everything here but `send` is called on one event loop, the connection's own.  Messages arrive by
+callback, because a task and a wake-up for each frame would cost more than the frame.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ class Connection(Protocol):
     def send(self, messages: Sequence[msgspec.Struct]) -> None:
         """Send one frame with `messages`: now if the system takes it, else as soon as it does.
 
-        Never blocks, and nothing is held back for a timer.  After the peer was lost and before
-        `on_closed` has said so, messages are dropped in silence.
+        From any thread; frames of one thread keep their order.  Never blocks, and nothing is held
+        back for a timer.  After the peer was lost and before `on_closed` has said so, messages are
+        dropped in silence.
 
         Raises:
             CommClosedError: after `close`, `abort` or `on_closed`.

@@ -5,7 +5,7 @@ kept up to date, and nothing can be changed through it.  The scheduler serves th
 stand below it and know its entities by their attributes only.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from shoal.ids import Key
@@ -358,6 +358,22 @@ class SchedulerView:
             (from_canonical(key), before, after, cause, at)
             for at, key, before, after, cause, _ in self._story
         ]
+
+    def get_who_has(self, keys: Iterable[object] | None = None) -> dict[object, list[str]]:
+        """Addresses of the holders of each key; of all keys if none is named."""
+        asked = list(self.tasks) if keys is None else list(keys)
+        return {key: sorted(w.address for w in self.tasks[key].who_has) for key in asked}
+
+    def get_has_what(self, workers: Iterable[str] | None = None) -> dict[str, list[object]]:
+        """Keys that each worker holds; of all workers if none is named."""
+        asked = list(self.workers) if workers is None else list(workers)
+        return {w: [task.key for task in self.workers[w].has_what] for w in asked}
+
+    def get_nbytes(self, keys: Iterable[object] | None = None) -> dict[object, int]:
+        """Size in memory of each result; of all that are known if none is named."""
+        asked = list(self.tasks) if keys is None else list(keys)
+        sizes = {key: self.tasks[key].nbytes for key in asked}
+        return {key: nbytes for key, nbytes in sizes.items() if nbytes >= 0}
 
     def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
         """The recorded transitions of these keys, oldest first.  Cost: O(records)."""

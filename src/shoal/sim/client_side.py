@@ -1,12 +1,19 @@
 """A client in the simulation: its real machine, and a script in place of a user and a session."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from shoal.client.machine import ERROR, FINISHED, ClientMachine, Record
+from shoal.client.machine import FINISHED, UNRESOLVED, ClientMachine, Record
 from shoal.client.machine import check as check_client
-from shoal.ids import ClientTaskId, CodeId, Key
-from shoal.protocol.calls import Answer, Placement, PlaceScatter, Refusal, answered
+from shoal.ids import ClientTaskId, CodeId, Epoch, Key, TaskId
+from shoal.protocol.calls import (
+    Answer,
+    AwaitWorkers,
+    PlaceScatter,
+    Refusal,
+    WhoHas,
+    answered,
+)
 from shoal.protocol.messages import (
     ClientWelcome,
     Message,
@@ -21,13 +28,11 @@ from shoal.protocol.messages import (
     TaskOptions,
 )
 from shoal.sim.network import End
-from shoal.sim.wire import FROM_CLIENT
-from shoal.sim.oracle import scattered
-from shoal.sim.plan import Cancel, Release, Scatter, Submit, Want
+from shoal.sim.plan import Ask, Cancel, Release, Scatter, Submit, Want
+from shoal.sim.scattering import Make, ScatterCall
 from shoal.sim.specs import TaskSpec, Value, bundle_payload, from_bytes, function_payload
-
-if TYPE_CHECKING:
-    from shoal.sim.cluster import Cluster
+from shoal.sim.stage import Stage
+from shoal.sim.wire import FROM_CLIENT
 
 Resolved = ClientWelcome | TaskInMemory | TaskErred | TaskLost | TaskCancelled
 
@@ -35,18 +40,20 @@ Resolved = ClientWelcome | TaskInMemory | TaskErred | TaskLost | TaskCancelled
 class ClientActor:
     """One connection's life of a client; a client that lost its scheduler starts a new one."""
 
-    def __init__(self, cluster: "Cluster", name: str, place: str) -> None:
+    def __init__(self, stage: Stage, name: str, place: str) -> None:
         """`name`: never used before; `place`: its name in the network."""
-        self.cluster = cluster
+        self.stage = stage
         self.name = name
         self.place = place
-        self.machine = ClientMachine()
+        self.machine = ClientMachine(functions_max=2)  # one less than the script uses
         self.held: dict[Key, Record] = {}  # one future for each
         self.is_over = False
-        self._scatters: dict[int, tuple[Scatter, list[Record], list[TaskSpec]]] = {}
+        self.unanswered: dict[int, Ask] = {}  # calls, by request
+        self._placing: dict[int, tuple[ScatterCall, ClientTaskId]] = {}  # by request
+        self._scattering: list[ScatterCall] = []
         self._next_request = 1
-        self._nslices = 0  # slices of graphs still to be said
-        self.end: End = cluster.dial_scheduler(place)
+        self._is_flush_planned = False
+        self.end: End = stage.dial_scheduler(place)
         self.end.on_messages = self._receive
         self.end.on_closed = self._disconnected
         self.end.send([RegisterClient(name)])
@@ -57,13 +64,13 @@ class ClientActor:
         """Submit tasks that the script names, dependencies first."""
         if self.is_over:
             return
-        tasks = _in_order([task for task in act.tasks])
+        tasks = _in_order(act.tasks)
         if act.wanted is None:
             for task in tasks:
                 self._submit_one(task, act.options)
         else:
             self._submit_graph(tasks, act)
-        self.flush()
+        self._flush_soon()
 
     def _submit_one(self, task: TaskSpec, options: TaskOptions | None) -> None:
         needs = [self.held[key] for key in task.inputs if key in self.held]
@@ -83,8 +90,6 @@ class ClientActor:
         assert act.wanted is not None
         first = machine.reserve(len(tasks))
         numbers = {task.key: ClientTaskId(first + i) for i, task in enumerate(tasks)}
-        wanted = [key for key in act.wanted if key in numbers]
-        records = machine.want_from_graph(wanted, [numbers[key] for key in wanted])
         # Futures from elsewhere go on living while the graph refers to them.
         outside = {
             key: self.held[key]
@@ -94,61 +99,71 @@ class ClientActor:
         }
         for record in outside.values():
             machine.hold(record)
-        for record in records:
-            self._hold(record)
         numbers.update({key: record.number for key, record in outside.items()})
+        graph = _Graph(
+            first,
+            numbers,
+            frozenset(act.wanted),
+            list(outside.values()),
+            act.options,
+            act.bundle_size,
+        )
         size = -(-len(tasks) // act.nslices)
-        slices = [tasks[i : i + size] for i in range(0, len(tasks), size)]
-        self._nslices += len(slices)
-        state = _GraphState(first, len(tasks), numbers, records, list(outside.values()), act)
-        self._say_slice(state, slices)
+        self._say_slice(graph, [tasks[i : i + size] for i in range(0, len(tasks), size)])
 
-    def _say_slice(self, state: "_GraphState", slices: list[list[TaskSpec]]) -> None:
+    def _say_slice(self, graph: "_Graph", slices: list[list[TaskSpec]]) -> None:
         """Say the first of the slices, and the others a little later each."""
         if self.is_over:
             return
         tasks = slices[0]
-        nahead = sum(map(len, slices[1:]))
-        offset = state.ntasks - nahead - len(tasks)
-        bundles, message = self._slice(state, tasks, ClientTaskId(state.first + offset), nahead)
-        self.machine.submit_slice(bundles, message)
-        self._nslices -= 1
-        if nahead:
-            pause = self.cluster.streams.of(f"slices {self.place}").random() * 0.005
-            self.cluster.world.after(pause, self._say_slice, state, slices[1:])
+        later = [task for part in slices[1:] for task in part]
+        bundles, message = self._slice(graph, tasks, later)
+        wanted = [key for key in message.keys if key in graph.wanted]
+        for record in self.machine.submit_slice(bundles, message, wanted):
+            self._hold(record)
+        if later:
+            pause = self.stage.streams.of(f"slices {self.place}").random() * 0.005
+            self.stage.world.after(pause, self._say_slice, graph, slices[1:])
         else:
-            stop = ClientTaskId(state.first + state.ntasks)
-            self.machine.complete_graph(state.first, stop, state.records)
-            self.machine.release(state.outside)
-        self.flush()
+            self.machine.release(graph.outside)
+        self._flush_soon()
 
     def _slice(
-        self, state: "_GraphState", tasks: list[TaskSpec], first: ClientTaskId, nahead: int
+        self, graph: "_Graph", tasks: list[TaskSpec], later: list[TaskSpec]
     ) -> tuple[list[tuple[CodeId, bytes]], SubmitTasks]:
         bundles: list[tuple[CodeId, bytes]] = []
         codes: list[CodeId] = []
         arguments: list[bytes | int] = []
-        size = state.act.bundle_size
+        size = graph.bundle_size
         for i in range(0, len(tasks), size):
             members = tasks[i : i + size]
             code = self.machine.new_code()
-            bundles.append((code, bundle_payload([(task, task.inputs) for task in members])))
+            bundles.append((code, bundle_payload(members)))
             codes += [code] * len(members)
             arguments += range(len(members))
+        numbers = graph.numbers
+        needed = {key for task in later for key in task.inputs}
+        held = [i for i, task in enumerate(tasks) if task.key in needed]
+        graph.held.update((task.key, None) for task in tasks if task.key in needed)
+        let_go = [key for key in graph.held if key not in needed]
+        for key in let_go:
+            del graph.held[key]
         message = SubmitTasks(
-            first=first,
+            first=numbers[tasks[0].key],
             keys=[task.key for task in tasks],
             codes=codes,
             arguments=arguments,
             dependencies=[
-                [state.numbers[key] for key in task.inputs if key in state.numbers]
-                for task in tasks
+                [numbers[key] for key in task.inputs if key in numbers] for task in tasks
             ],
             prefixes=[_prefix(task.key) for task in tasks],
             prefix_indices=list(range(len(tasks))),
-            options=state.act.options,
-            graph=state.first,
-            ntasks_ahead=nahead,
+            options=graph.options,
+            wanted=[i for i, task in enumerate(tasks) if task.key in graph.wanted],
+            held=held,
+            let_go=[numbers[key] for key in let_go],
+            graph=graph.first,
+            ntasks_ahead=len(later),
         )
         return bundles, message
 
@@ -156,7 +171,7 @@ class ClientActor:
         """Drop the futures of these keys."""
         if not self.is_over:
             self.machine.release(self._let_go(act.keys))
-            self.flush()
+            self._flush_soon()
 
     def cancel(self, act: Cancel) -> None:
         """Cancel these keys, and drop their futures."""
@@ -164,45 +179,68 @@ class ClientActor:
             records = self._let_go(act.keys)
             self.machine.cancel(records, force=act.force, reason="the script says so")
             self.machine.release(records)
-            self.flush()
+            self._flush_soon()
 
     def want(self, act: Want) -> None:
         """Want a key by its name."""
         if not self.is_over:
             self._hold(self.machine.want(act.key))
-            self.flush()
+            self._flush_soon()
 
     def scatter(self, act: Scatter) -> None:
-        """Ask where values shall go; they are put there once the answer comes."""
+        """Scatter values; the user has futures of them once they are there."""
         if self.is_over:
             return
         records, new = self.machine.want_scattered([spec.key for spec in act.values])
         for record in records:
-            self._hold(record)
+            if record not in new:
+                self._hold(record)
         if new:
-            request = self._next_request
-            self._next_request += 1
             fresh = {record.key for record in new}
             specs = [spec for spec in act.values if spec.key in fresh]
-            self._scatters[request] = (act, new, specs)
-            self.cluster.oracle.placed[self.name, request] = tuple(specs)
-            self.machine.say(
-                PlaceScatter(
-                    request,
-                    new[0].number,
-                    [spec.key for spec in specs],
-                    [spec.nbytes for spec in specs],
-                    list(act.workers),
-                    act.ncopies,
-                )
-            )
-        self.flush()
+            call = ScatterCall(self, self.stage.transfers, new, specs, act)
+            self._scattering.append(call)
+            call.start()
+        self._flush_soon()
+
+    def ask_place(self, call: ScatterCall, specs: Sequence[TaskSpec], make: Make) -> None:
+        """Say the PlaceScatter that `make` makes of a request's number."""
+        request = self._next_request
+        self._next_request += 1
+        message = make(request)
+        self._placing[request] = (call, message.first)
+        self.stage.oracle.placed[self.name, request] = tuple(specs)
+        self.machine.say(message)
+        self._flush_soon()
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do something later, if the client still is there then."""
+        self.stage.world.after(seconds, self._if_there, action)
+
+    def _if_there(self, action: Callable[[], None]) -> None:
+        if not self.is_over:
+            action()
+            self._flush_soon()
+
+    def ask(self, act: Ask) -> None:
+        """Call the scheduler; it must answer once, sooner or later."""
+        if self.is_over:
+            return
+        request = self._next_request
+        self._next_request += 1
+        self.unanswered[request] = act
+        nworkers = len(self.stage.plan.workers)
+        if act.what == "workers":
+            self.machine.say(AwaitWorkers(request, nworkers))
+        else:
+            self.machine.say(WhoHas(request))
+        self._flush_soon()
 
     def release_all(self) -> None:
         """Drop every future."""
         if not self.is_over:
             self.machine.release(self._let_go(tuple(self.held)))
-            self.flush()
+            self._flush_soon()
 
     def leave(self) -> None:
         """Close in good order."""
@@ -228,110 +266,121 @@ class ClientActor:
 
     # --- the session -------------------------------------------------------------------------
 
+    def _flush_soon(self) -> None:
+        """Say at the end of the tick what the machine has to say by then, in one batch."""
+        if not self._is_flush_planned:
+            self._is_flush_planned = True
+            self.stage.world.after(0.0, self.flush)
+
     def flush(self) -> None:
         """Say what the machine has to say."""
+        self._is_flush_planned = False
+        if self.is_over:
+            return
+        self._look_at_resolved()
         outgoing = self.machine.take_outgoing()
         if outgoing:
-            self.cluster.say(self.end, outgoing, FROM_CLIENT)
-        self._look_at_resolved()
+            self.stage.say(self.end, outgoing, FROM_CLIENT)
         for sentence in check_client(self.machine):
-            self.cluster.fail("client machine", sentence)
+            self.stage.fail("client machine", sentence)
 
     def _receive(self, batch: list[Message]) -> None:
         if self.is_over:
             return
-        self.cluster.hear(self.name, batch)
+        self.stage.hear(self.name, batch)
         for message in batch:
             if isinstance(message, Resolved):
                 self.machine.receive([message])
                 self._judge(message)
             elif isinstance(message, Answer):
-                self._placed(message)
+                self._answered(message)
             elif isinstance(message, Refusal):
                 self._refused(message)
             elif not isinstance(message, Replicas | Shutdown):
-                self.cluster.fail("vocabulary", f"a client is told {message!r}")
+                self.stage.fail("vocabulary", f"a client is told {message!r}")
         self.flush()
 
     def _disconnected(self) -> None:
         if self.is_over:
             return
         self.is_over = True
-        self.cluster.trace.note(self.cluster.world.now, self.name, "lost its scheduler")
+        self.stage.trace.note(self.stage.world.now, self.name, "lost its scheduler")
         self.machine.connection_lost()
-        self.cluster.client_is_over(self)
+        self.stage.client_is_over(self.name)
 
     def _judge(self, message: Resolved) -> None:
         """Compare what the scheduler says with what the oracle knows."""
         if isinstance(message, TaskInMemory) and message.value is not None:
-            self.cluster.judge_value(self.name, message.task, from_bytes(message.value))
+            self.stage.judge_value(self.name, message.task, from_bytes(message.value))
         elif isinstance(message, TaskErred):
-            self.cluster.judge_failure(self.name, message.task, message.failure)
+            self.stage.judge_failure(self.name, message.task, message.failure)
 
     def _look_at_resolved(self) -> None:
+        for call in list(self._scattering):
+            good = call.ended()
+            if good is None:
+                continue
+            self._scattering.remove(call)
+            for record in call.records:
+                if good:
+                    self._hold(record)
+                else:
+                    self.machine.release([record])  # the call raises instead,
+                    if self.held.get(record.key) is record:
+                        del self.held[record.key]  # and the user gives up on the key
+                        self.machine.release([record])
         for record in self.machine.take_resolved():
             if record.status == FINISHED and record.value is None and record.holders:
-                self.cluster.world.after(0.0001, self._gather, record)
+                self.stage.world.after(0.0001, self._gather, record)
 
     def _gather(self, record: Record) -> None:
         """Fetch a large result, once: it may have moved on, but it must not be another's."""
         if self.is_over or record.status != FINISHED or not record.holders:
             return
 
-        def arrived(found: dict[int, Value] | None) -> None:
+        def arrived(found: dict[TaskId, Value] | None) -> None:
             value = (found or {}).get(task)
             if value is not None:
-                self.cluster.judge_value(self.name, record.number, value)
+                self.stage.judge_value(self.name, record.number, value)
 
         task = record.task
-        self.cluster.transfers.fetch(self.place, record.holders[0], [task], arrived)
+        epoch = self.machine.epoch or Epoch(0)
+        self.stage.transfers.fetch(self.place, epoch, record.holders[0], [task], arrived)
 
-    # --- scatter -----------------------------------------------------------------------------
+    # --- calls -------------------------------------------------------------------------------
 
-    def _placed(self, message: Answer) -> None:
-        act, records, specs = self._scatters.pop(message.request)
-        placements: list[Placement] = answered(PlaceScatter, message)
-        for record, spec, placement in zip(records, specs, placements, strict=True):
-            value = Value(scattered(spec), spec.nbytes)
-            for address in placement.workers:
-                self.cluster.transfers.put(
-                    self.place, address, placement.task, record.key, value, lambda _: None
-                )
+    def _answered(self, message: Answer) -> None:
+        if message.request in self._placing:
+            call, first = self._placing.pop(message.request)
+            call.placed(first, answered(PlaceScatter, message))
+        elif self.unanswered.pop(message.request, None) is None:
+            self.stage.fail("calls are answered", f"{self.name} hears of call {message.request}")
 
     def _refused(self, message: Refusal) -> None:
-        _, records, _ = self._scatters.pop(message.request)
-        for record in records:
-            self.machine.fail(record, message.failure)
+        call, _ = self._placing.pop(message.request)
+        call.refused(message.failure)
 
     @property
     def unresolved(self) -> list[Record]:
-        """Futures that are still waiting."""
-        return [r for r in self.held.values() if r.status not in (FINISHED, ERROR, "cancelled")]
+        """Futures that are still waiting, and those of calls that are."""
+        waiting = [record for record in self.held.values() if record.status in UNRESOLVED]
+        return waiting + [record for call in self._scattering for record in call.records]
 
 
-class _GraphState:
+@dataclass(slots=True)
+class _Graph:
     """A graph that is being said in slices."""
 
-    __slots__ = ("act", "first", "ntasks", "numbers", "outside", "records")
-
-    def __init__(
-        self,
-        first: ClientTaskId,
-        ntasks: int,
-        numbers: dict[Key, ClientTaskId],
-        records: list[Record],
-        outside: list[Record],
-        act: Submit,
-    ) -> None:
-        self.first = first
-        self.ntasks = ntasks
-        self.numbers = numbers
-        self.records = records
-        self.outside = outside
-        self.act = act
+    first: ClientTaskId
+    numbers: dict[Key, ClientTaskId]
+    wanted: frozenset[Key]
+    outside: list[Record]  # futures it depends on
+    options: TaskOptions | None
+    bundle_size: int
+    held: dict[Key, None] = field(default_factory=dict)  # what later slices refer to
 
 
-def _in_order(tasks: list[TaskSpec]) -> list[TaskSpec]:
+def _in_order(tasks: Sequence[TaskSpec]) -> list[TaskSpec]:
     """Dependencies before dependents, otherwise as given; of two for one key, the last counts."""
     by_key = {task.key: task for task in tasks}
     done: dict[Key, TaskSpec] = {}
@@ -339,9 +388,7 @@ def _in_order(tasks: list[TaskSpec]) -> list[TaskSpec]:
         stack = [task]
         while stack:
             top = stack[-1]
-            missing = [
-                by_key[key] for key in top.inputs if key in by_key and key not in done
-            ]
+            missing = [by_key[key] for key in top.inputs if key in by_key and key not in done]
             if missing:
                 stack.append(missing[0])
             else:

@@ -1,16 +1,19 @@
 """What may go wrong, drawn far denser than life would."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
 from shoal.sim.plan import (
+    Ambush,
     BreakConnection,
     ClientDies,
+    Copy,
     Crash,
     CutPeers,
     Fault,
     Freeze,
+    LetGo,
     RestartScheduler,
     Retire,
     SlowLink,
@@ -27,6 +30,11 @@ def worker_name(index: int) -> str:
     return f"tcp://w{index}:1"
 
 
+def worker_index(name: str) -> int:
+    """Which place a worker's name means."""
+    return int(name.removeprefix("tcp://w").removesuffix(":1"))
+
+
 def client_name(index: int) -> str:
     """A client's name in the network."""
     return f"client-{index}"
@@ -36,21 +44,31 @@ class Drawer:
     """Draws single faults; each kind from dice of its own."""
 
     def __init__(
-        self, dice: Callable[[str], Random], nworkers: int, nclients: int, span_seconds: float
+        self,
+        dice: Callable[[str], Random],
+        nworkers: int,
+        nclients: int,
+        starts: Sequence[float],
+        busy_seconds: float,
     ) -> None:
+        """`starts`: when work arrives, which then takes about `busy_seconds`."""
         self._dice = dice
         self._nworkers = nworkers
         self._nclients = nclients
-        self._span = span_seconds
+        self._starts = starts or (0.0,)
+        self._busy = busy_seconds
 
     def draw(self, kind: str) -> list[Fault]:
         """One fault of `kind`: several parts of one if it is a swizzle, none if it can't be."""
         dice = self._dice(f"fault {kind}")
-        at = dice.random() * self._span
-        pause = dice.random() ** 2 * self._span
+        at = dice.choice(self._starts) + dice.random() ** 2 * 2.0 * self._busy
+        pause = dice.random() ** 2 * 3.0 * self._busy
         worker = dice.randrange(self._nworkers) if self._nworkers else -1
         if kind == "restart_scheduler":
             return [RestartScheduler(at)]
+        if kind == "let_go":
+            client = dice.randrange(self._nclients)
+            return [LetGo(at, client, dice.choice((1, 1, 2, 3)), dice.random() < 0.3)]
         if kind == "client":
             if self._nclients < 2:
                 return []
@@ -59,6 +77,24 @@ class Drawer:
         if worker < 0:
             return []
         return self._of_worker(kind, dice, at, pause, worker)
+
+    def draw_ambush(self, kind: str) -> list[Fault]:
+        """Faults as by `draw`, but waiting for an occasion if they can."""
+        dice = self._dice(f"ambush {kind}")
+        drawn = self.draw(kind)
+        occasion = dice.choice(tuple(OCCASIONS))
+        return [
+            Ambush(
+                0.0,
+                occasion,
+                int(dice.expovariate(1.0) * OCCASIONS[occasion]),
+                fault,
+                befalls_other=dice.random() < 0.5,
+            )
+            if isinstance(fault, MAY_WAIT)
+            else fault
+            for fault in drawn
+        ]
 
     def _of_worker(
         self, kind: str, dice: Random, at: float, pause: float, worker: int
@@ -71,7 +107,7 @@ class Drawer:
             case "break":
                 return [BreakConnection(at, worker, dice.choice((0.0, 0.01, pause)))]
             case "freeze":
-                return [Freeze(at, worker, pause)]
+                return [Freeze(at, worker, dice.choice((pause, pause, 2.5)))]
             case "slow_worker":
                 return [SlowWorker(at, worker, dice.choice((3.0, 30.0)), pause)]
             case "slow_link":
@@ -79,12 +115,15 @@ class Drawer:
                 factor = dice.choice((5.0, 50.0))
                 return [SlowLink(at, worker_name(worker), other, factor, pause)]
             case "stall":
-                return [Stall(at, worker_name(worker), self._other(dice, worker), pause)]
+                seconds = dice.choice((pause, pause, 2.5))
+                return [Stall(at, worker_name(worker), self._other(dice, worker), seconds)]
             case "cut":
                 if self._nworkers < 2:
                     return []
                 other_worker = (worker + dice.randrange(1, self._nworkers)) % self._nworkers
                 return [CutPeers(at, worker, other_worker, pause)]
+            case "copy":
+                return [Copy(at, worker, dice.choice((1, 2, 5)))]
             case "swizzle":
                 return self._swizzle(dice, at, pause)
         raise ValueError(f"there is no fault of the kind {kind!r}")
@@ -111,6 +150,21 @@ class Drawer:
         ]
 
 
+MAY_WAIT: Final = (Crash, Retire, BreakConnection, Freeze, Stall, CutPeers, LetGo, Copy)
+"""What may wait in ambush."""
+
+OCCASIONS: Final = {
+    "fetch": 2.0,  # a worker is about to ask another for values
+    "serve": 2.0,  # a worker has been asked for values, and sends them
+    "begin": 10.0,  # a thread begins a run
+    "end": 10.0,  # a run has ended, and the worker says so
+    "free": 5.0,  # a worker is told to let go of values
+    "recall": 2.0,  # a worker is told to give back runs
+    "register": 2.0,  # a worker has said who it is
+    "put": 1.0,  # a client's value arrives at a worker
+}
+"""What an ambush may wait for, and for which of its kind on average."""
+
 KINDS: Final = (
     "crash",
     "retire",
@@ -122,6 +176,8 @@ KINDS: Final = (
     "cut",
     "swizzle",
     "client",
+    "let_go",
+    "copy",
     "restart_scheduler",
 )
 """Every kind of fault that a swarm may switch on."""

@@ -24,6 +24,7 @@ class Weather:
     delay_seconds: float = 0.0005  # mean of what each batch takes
     detour_ratio: float = 0.0  # of batches that take far longer
     detour_seconds: float = 0.05
+    bytes_per_second: float = 1e10  # of values between workers
     notice_seconds: float = 0.02  # mean of what a side takes to notice that a connection broke
     constant: bool = False  # no chance at all: for a smaller story of a failure
 

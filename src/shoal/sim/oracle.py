@@ -11,7 +11,6 @@ from shoal.ids import ClientTaskId, CodeId, Key, TaskId
 from shoal.protocol.calls import PlaceScatter
 from shoal.protocol.messages import (
     CancelTasks,
-    CompleteGraph,
     DefineClientCode,
     ForgetClientCode,
     Message,
@@ -21,14 +20,28 @@ from shoal.protocol.messages import (
     WantKey,
 )
 from shoal.scheduler.model.settings import SchedulerSettings
-from shoal.sim.specs import TaskSpec, call_of, compute
+from shoal.sim.specs import ALWAYS, TaskSpec, call_of, compute
+from shoal.sim.violation import Violation
 
 
 class Instance:
     """One life of a key: from when the scheduler first hears of it until nobody needs it."""
 
-    __slots__ = ("dependencies", "fingerprint", "is_scattered", "key", "ndeaths", "ndependents",
-                 "nunavailable", "options", "spec", "task", "wants")  # fmt: skip
+    __slots__ = (
+        "dependencies",
+        "fingerprint",
+        "holds",
+        "is_orphan",
+        "is_scattered",
+        "key",
+        "ndeaths",
+        "ndependents",
+        "nunavailable",
+        "options",
+        "spec",
+        "task",
+        "wants",
+    )
 
     def __init__(
         self, spec: TaskSpec, dependencies: tuple["Instance", ...], fingerprint: int
@@ -38,16 +51,19 @@ class Instance:
         self.dependencies = dependencies
         self.fingerprint = fingerprint
         self.wants: dict[tuple[str, ClientTaskId], None] = {}
+        self.holds: dict[tuple[str, ClientTaskId], None] = {}  # for later slices of graphs
         self.ndependents = 0
         self.ndeaths = 0  # workers that died or broke off while they had it
+        self.nunavailable = 0  # runs of it that could not get their inputs
         self.is_scattered = False
+        self.is_orphan = False  # what it needed was not known when it came
         self.options = TaskOptions()
         self.task = TaskId(0)  # the scheduler's number of it
 
     @property
     def is_known(self) -> bool:
         """Whether anybody wants it, or anything that is known depends on it."""
-        return bool(self.wants) or self.ndependents > 0
+        return bool(self.wants or self.holds) or self.ndependents > 0
 
     def closure(self) -> Iterator["Instance"]:
         """It and all that it depends on, each once."""
@@ -70,6 +86,7 @@ class Oracle:
         self._specs = specs
         self.known: dict[Key, Instance] = {}
         self.by_number: dict[str, dict[ClientTaskId, Instance]] = {}  # by client
+        self.held: dict[str, dict[ClientTaskId, Instance]] = {}  # by client: for later slices
         self.by_task: dict[TaskId, Instance] = {}  # in this epoch; forgotten ones too
         self.fresh: list[Instance] = []  # not yet in `by_task`
         self.placed: dict[tuple[str, int], tuple[TaskSpec, ...]] = {}  # scatters by request
@@ -81,11 +98,17 @@ class Oracle:
     def client_joined(self, client: str) -> None:
         """A client registers under a name never used before."""
         self.by_number[client] = {}
+        self.held[client] = {}
         self.ever[client] = {}
 
     def client_lost(self, client: str) -> None:
         """Whatever the client wanted, it no longer does."""
-        self._drop(client, list(self.by_number.pop(client, ())))
+        self._drop(client, list(self.by_number.get(client, ())))
+        held = self.held.pop(client, {})
+        for number, instance in held.items():
+            del instance.holds[client, number]
+        self._forget_unneeded(list(held.values()))
+        self.by_number.pop(client, None)
 
     def client_said(self, client: str, message: Message) -> None:
         """The scheduler hears one message of a client."""
@@ -99,21 +122,16 @@ class Oracle:
                     self._codes.pop((client, code), None)
             case SubmitTasks():
                 self._submitted(client, message)
-            case CompleteGraph(first, stop, wanted):
-                numbers = map(ClientTaskId, range(first, stop))
-                keep = frozenset(wanted)
-                self._drop(client, [number for number in numbers if number not in keep])
             case ReleaseTasks(tasks):
                 self._drop(client, tasks)
             case WantKey(number, key):
-                self._wanted(client, number, key)
+                if key in self.known:
+                    self._want(client, number, self.known[key])
             case CancelTasks(tasks, force):
                 self._cancelled(client, tasks, force)
             case PlaceScatter(request, first):
                 for i, spec in enumerate(self.placed[client, request]):
-                    number = ClientTaskId(first + i)
-                    if not self._wanted(client, number, spec.key):
-                        self._new(client, number, spec, (), scattered(spec), is_scattered=True)
+                    self._placed(client, ClientTaskId(first + i), spec)
             case _:
                 pass  # it changes nothing that is wanted
 
@@ -126,49 +144,77 @@ class Oracle:
         self.fresh.clear()
 
     def _submitted(self, client: str, message: SubmitTasks) -> None:
-        mine = self.by_number[client]
+        instances: list[Instance] = []
         for i, key in enumerate(message.keys):
+            known = self.known.get(key)
+            instances.append(known or self._submitted_one(client, message, i, instances))
+        wanted = range(len(instances)) if message.wanted is None else message.wanted
+        for i in wanted:
+            self._want(client, ClientTaskId(message.first + i), instances[i])
+        for i in message.held:
             number = ClientTaskId(message.first + i)
-            if self._wanted(client, number, key):
+            instances[i].holds[client, number] = None
+            self.held[client][number] = instances[i]
+        for number in message.let_go:
+            held = self.held[client].pop(number, None)
+            if held is not None:
+                del held.holds[client, number]
+                instances.append(held)
+        self._forget_unneeded(instances)
+
+    def _submitted_one(
+        self, client: str, message: SubmitTasks, index: int, before: list[Instance]
+    ) -> Instance:
+        """A new instance; `before`: those of the same message that come before it."""
+        code = message.codes[index if len(message.codes) > 1 else 0]
+        function, label = call_of(self._codes[client, code], message.arguments[index])
+        spec = self._specs[label]
+        dependencies: list[Instance] = []
+        for number in message.dependencies[index] if message.dependencies else ():
+            if number >= message.first:
+                dependencies.append(before[number - message.first])
                 continue
-            code = message.codes[i if len(message.codes) > 1 else 0]
-            function, label = call_of(self._codes[client, code], message.arguments[i])
-            named = message.dependencies[i] if message.dependencies else []
-            found = [mine.get(dependency) for dependency in named]
-            dependencies = tuple(one for one in found if one is not None)
-            if len(dependencies) < len(found):
-                continue  # it needs what was cancelled before; the scheduler says so
-            inputs = [dependency.fingerprint for dependency in dependencies]
-            spec = self._specs[label]
-            new = self._new(client, number, spec, dependencies, compute(function, label, inputs))
-            new.options = message.options or new.options
+            found = self.by_number[client].get(number) or self.held[client].get(number)
+            if found is None:  # it was cancelled before; the scheduler says so
+                orphan = self._new(spec, (), 0)
+                orphan.is_orphan = True
+                return orphan
+            dependencies.append(found)
+        inputs = [dependency.fingerprint for dependency in dependencies]
+        new = self._new(spec, tuple(dependencies), compute(function, label, inputs))
+        new.options = message.options or new.options
+        return new
 
     def _new(
-        self,
-        client: str,
-        number: ClientTaskId,
-        spec: TaskSpec,
-        dependencies: tuple[Instance, ...],
-        fingerprint: int,
-        *,
-        is_scattered: bool = False,
+        self, spec: TaskSpec, dependencies: tuple[Instance, ...], fingerprint: int
     ) -> Instance:
         instance = Instance(spec, dependencies, fingerprint)
-        instance.is_scattered = is_scattered
         for dependency in dict.fromkeys(dependencies):
             dependency.ndependents += 1
         self.known[spec.key] = instance
         self.fresh.append(instance)
-        self._wanted(client, number, spec.key)
         return instance
 
-    def _wanted(self, client: str, number: ClientTaskId, key: Key) -> bool:
-        instance = self.known.get(key)
-        if instance is None:
-            return False
+    def _want(self, client: str, number: ClientTaskId, instance: Instance) -> None:
+        for owner, other in instance.wants:
+            # Futures of one key share a want, and releases come before what follows them.
+            if owner == client and other != number:
+                raise Violation(
+                    "a client wants a key once",
+                    f"{client} wants {instance.key!r} as {number} and still as {other}",
+                    (instance.key,),
+                )
         instance.wants[client, number] = None
         self.by_number[client][number] = self.ever[client][number] = instance
-        return True
+
+    def _placed(self, client: str, number: ClientTaskId, spec: TaskSpec) -> None:
+        if number in self.by_number[client]:
+            return  # it is placed again, since a worker could not take it
+        instance = self.known.get(spec.key)
+        if instance is None:
+            instance = self._new(spec, (), scattered(spec))
+            instance.is_scattered = True
+        self._want(client, number, instance)
 
     def _cancelled(self, client: str, numbers: Iterable[ClientTaskId], force: bool) -> None:
         """End these and what depends on them; others' wants keep a task alive unless forced."""
@@ -191,12 +237,17 @@ class Oracle:
 
     def _drop(self, client: str, numbers: Iterable[ClientTaskId]) -> None:
         mine = self.by_number.get(client, {})
-        stack: list[Instance] = []
+        touched: list[Instance] = []
         for number in numbers:
-            instance = mine.pop(number, None) or self.ever[client].get(number)
-            if instance is not None and (client, number) in instance.wants:
+            instance = mine.pop(number, None)
+            if instance is not None:
                 del instance.wants[client, number]
-                stack.append(instance)
+                touched.append(instance)
+        self._forget_unneeded(touched)
+
+    def _forget_unneeded(self, instances: list[Instance]) -> None:
+        """Forget those of `instances` that nobody needs, and then what only they needed."""
+        stack = list(instances)
         while stack:
             instance = stack.pop()
             if instance.is_known or self.known.get(instance.key) is not instance:
@@ -212,7 +263,9 @@ class Oracle:
         """Whether there is a cause for the failure of `instance`, or of what it needs."""
         return any(
             part.spec.nfailures > 0
+            or part.spec.is_unsendable
             or part.is_scattered
+            or part.is_orphan
             or part.ndeaths > settings.allowed_failures
             or part.nunavailable >= settings.fetch_attempts_max
             for part in instance.closure()
@@ -220,7 +273,10 @@ class Oracle:
 
     def must_fail(self, instance: Instance) -> bool:
         """Whether it can't come out well: something that it needs raises every time."""
-        return any(part.spec.nfailures >= 1_000 for part in instance.closure())
+        return any(
+            (part.spec.nfailures >= ALWAYS and not part.is_scattered) or part.is_orphan
+            for part in instance.closure()
+        )
 
 
 def scattered(spec: TaskSpec) -> int:

@@ -5,6 +5,7 @@ text, and made smaller by leaving things out.
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import TypeAlias
 
 from shoal.ids import Key
@@ -68,6 +69,15 @@ class Scatter:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """Call the scheduler: wait for all `workers`, or ask for the `holders` of everything."""
+
+    at: float
+    client: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """The client closes in good order."""
 
@@ -75,7 +85,7 @@ class Leave:
     client: int
 
 
-Act: TypeAlias = Submit | Release | Cancel | Want | Scatter | Leave
+Act: TypeAlias = Submit | Release | Cancel | Want | Scatter | Ask | Leave
 
 # --- what goes wrong -------------------------------------------------------------------------
 
@@ -167,14 +177,49 @@ class ClientDies:
 
 
 @dataclass(frozen=True, slots=True)
+class LetGo:
+    """A client releases, or cancels, some of what it holds: no fault, but as badly timed as one."""
+
+    at: float
+    client: int
+    every: int = 1  # of so many futures, one
+    is_cancel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A worker is told to get copies of some results that are in memory."""
+
+    at: float
+    worker: int
+    every: int = 1  # of so many results, one
+
+
+@dataclass(frozen=True, slots=True)
 class RestartScheduler:
     """The scheduler's process dies, and a new one, that knows nothing, takes its place."""
 
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Ambush:
+    """A fault that waits for an occasion: the `nth` of its kind in the run, wherever it is.
+
+    The fault then befalls a worker that takes part in the occasion (whatever worker it names), or
+    what is between the two that do.
+    """
+
+    at: float  # no sooner
+    occasion: str
+    nth: int
+    fault: "Crash | Retire | BreakConnection | Freeze | Stall | CutPeers | LetGo | Copy"
+    befalls_other: bool = False  # the second of two, e.g. the holder of what is fetched
+
+
 Fault: TypeAlias = (
-    Crash
+    Ambush
+    | Crash
     | Retire
     | BreakConnection
     | Freeze
@@ -183,6 +228,8 @@ Fault: TypeAlias = (
     | Stall
     | CutPeers
     | ClientDies
+    | Copy
+    | LetGo
     | RestartScheduler
 )
 
@@ -217,3 +264,16 @@ class Plan:
     def ntasks(self) -> int:
         """How many tasks are submitted in all."""
         return sum(len(act.tasks) for act in self.acts if isinstance(act, Submit))
+
+
+def from_text(text: str) -> Plan:
+    """The plan whose `repr` the text is.  It is evaluated, so it must be one's own.
+
+    Raises:
+        NameError, SyntaxError, TypeError: it isn't the text of a plan of this version.
+    """
+    names = dict(globals(), inf=inf)
+    plan = eval(text, names)
+    if not isinstance(plan, Plan):
+        raise TypeError(f"the text is not of a plan, but of a {type(plan).__name__}")
+    return plan

@@ -29,6 +29,7 @@ class TaskSpec:
     nbytes: int = 100  # of its result
     nfailures: int = 0  # runs that raise before one ends well
     function: int = 0  # which of the client's functions it calls
+    is_unsendable: bool = False  # its result can't be serialised, so it is good at its place only
 
     @property
     def label(self) -> str:
@@ -41,6 +42,7 @@ class Value(NamedTuple):
 
     fingerprint: int  # 64 bits
     nbytes: int
+    is_unsendable: bool = False
 
 
 def compute(function: str, label: str, inputs: Sequence[int]) -> int:
@@ -64,9 +66,9 @@ def function_payload(function: int) -> bytes:
     return f"function-{function}".encode()
 
 
-def bundle_payload(members: Sequence[tuple[TaskSpec, Sequence[Key]]]) -> bytes:
+def bundle_payload(members: Sequence[TaskSpec]) -> bytes:
     """The code of tasks pickled together: each one's function and label."""
-    return "|".join(f"function-{spec.function} {spec.label}" for spec, _ in members).encode()
+    return "|".join(f"function-{spec.function} {spec.label}" for spec in members).encode()
 
 
 def call_of(code: bytes, argument: bytes | int) -> tuple[str, str]:

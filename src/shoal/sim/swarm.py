@@ -4,12 +4,14 @@ A run with everything on hides bugs behind each other, so each feature and each 
 switched off at random, seed by seed.
 """
 
+from dataclasses import replace
+from math import inf
 from random import Random
 from typing import Final
 
 from shoal.sim.faults import KINDS, Drawer, worker_name
 from shoal.sim.network import Weather
-from shoal.sim.plan import Act, Fault, Plan, WorkerPlan
+from shoal.sim.plan import Act, Fault, Plan, RestartScheduler, Submit, WorkerPlan
 from shoal.sim.specs import TaskSpec
 from shoal.sim.streams import Streams
 from shoal.sim.workloads import Maker, Script, Tuning, random_graph
@@ -30,9 +32,14 @@ FEATURES: Final = (
     "want",
     "scatter",
     "failing",
+    "unsendable",
+    "ask",
     "leave",
 )
 """What clients and tasks may do; each is on in about two of three seeds."""
+
+RARE: Final = {"restart_scheduler": 0.1, "client": 0.3, "let_go": 0.3}
+"""Kinds of faults that end so much of a run that they hide others, and how often they exist."""
 
 
 def expand(seed: int) -> Plan:
@@ -40,31 +47,42 @@ def expand(seed: int) -> Plan:
     streams = Streams(seed)
     dice = streams.of("swarm")
     features = frozenset(name for name in FEATURES if dice.random() < 0.6)
-    kinds = [kind for kind in KINDS if dice.random() < 0.45]
-    if dice.random() < 0.15:
+    kinds = [kind for kind in KINDS if dice.random() < RARE.get(kind, 0.45)]
+    if dice.random() < 0.05:
         kinds = []
-    span_seconds = dice.choice((0.1, 0.5, 2.0))
     nclients = dice.choice((1, 1, 2, 3))
-    workers = _workers(streams.of("workers"), span_seconds)
-    acts = _acts(streams, features, nclients, len(workers), span_seconds)
-    faults = _faults(streams, kinds, len(workers), nclients, span_seconds)
+    ntasks = dice.choice((5, 10, 10, 20, 30, 60))
+    tuning = _tuning(streams.of("tuning"), features)
+    workers = _workers(streams.of("workers"), ntasks * tuning.seconds)
+    nthreads = sum(worker.nthreads for worker in workers)
+    # Faults shall hit work, so everything happens within a few times what the work takes.
+    busy_seconds = 0.002 + ntasks * tuning.seconds / nthreads
+    span_seconds = busy_seconds * dice.choice((0.3, 1.0, 1.0, 4.0))
+    public = Maker(streams.of("public"), tuning)
+    acts = _acts(streams, features, nclients, ntasks, public, len(workers), span_seconds)
+    faults = _faults(streams, kinds, len(workers), nclients, busy_seconds, acts)
+    weather = _weather(streams.of("weather"))
+    acts += _again(public, acts, faults, weather)
+    settings = _settings(streams.of("settings"))
     ends = [act.at for act in acts] + [fault.at for fault in faults]
+    if "worker_ttl_seconds" in dict(settings):
+        ends.append(max(ends, default=0.0) + 2.0)  # calm must not come before silence is noticed
     return Plan(
         seed,
         workers,
         nclients,
         tuple(acts),
         tuple(faults),
-        weather=_weather(streams.of("weather")),
-        calm_at=max(ends, default=0.0) + dice.choice((0.0, 0.05, 1.0)),
+        weather=weather,
+        calm_at=max(ends, default=0.0) + busy_seconds * dice.choice((0.0, 1.0, 5.0)),
         is_encoded=seed % 10 == 0,
-        settings=_settings(streams.of("settings")),
+        settings=settings,
         features=tuple(sorted(features)) + tuple(kinds),
     )
 
 
 def _workers(dice: Random, span_seconds: float) -> tuple[WorkerPlan, ...]:
-    nworkers = dice.choice((1, 1, 2, 2, 3, 4, 6))
+    nworkers = dice.choice((1, 2, 2, 3, 3, 4, 6))
     return tuple(
         WorkerPlan(
             nthreads=dice.choice((1, 1, 2, 4)),
@@ -76,26 +94,33 @@ def _workers(dice: Random, span_seconds: float) -> tuple[WorkerPlan, ...]:
     )
 
 
-def _acts(
-    streams: Streams, features: frozenset[str], nclients: int, nworkers: int, span_seconds: float
-) -> list[Act]:
-    dice = streams.of("tuning")
-    tuning = Tuning(
+def _tuning(dice: Random, features: frozenset[str]) -> Tuning:
+    return Tuning(
         seconds=dice.choice((0.0001, 0.003, 0.03)),
-        large_ratio=dice.choice((0.0, 0.3, 1.0)),
+        large_ratio=dice.choice((0.0, 0.5, 1.0, 1.0)),
         failing_ratio=dice.choice((0.05, 0.3)) if "failing" in features else 0.0,
+        unsendable_ratio=0.3 if "unsendable" in features and dice.random() < 0.3 else 0.0,
         is_even=dice.random() < 0.2,
     )
-    ntasks = dice.choice((5, 10, 10, 20, 30, 60))
-    shared = Maker(streams.of("public"), tuning)
+
+
+def _acts(
+    streams: Streams,
+    features: frozenset[str],
+    nclients: int,
+    ntasks: int,
+    shared: Maker,
+    nworkers: int,
+    span_seconds: float,
+) -> list[Act]:
     public: list[TaskSpec] = []
     if nclients > 1:
-        public = random_graph(shared, "public", dice.randint(2, 8))
+        public = random_graph(shared, "public", streams.of("public").randint(2, 8))
     addresses = tuple(worker_name(i) for i in range(nworkers))
     acts: list[Act] = []
     for client in range(nclients):
         # Versions of shared keys are numbered across clients, so that none is used for two values.
-        make = Maker(streams.of(f"graph {client}"), tuning, shared.versions)
+        make = Maker(streams.of(f"graph {client}"), shared.tuning, shared.versions)
         script = Script(
             streams.of(f"client {client}"), make, client, features, addresses, span_seconds, public
         )
@@ -103,21 +128,46 @@ def _acts(
     return sorted(acts, key=lambda act: act.at)
 
 
+def _again(make: Maker, acts: list[Act], faults: list[Fault], weather: Weather) -> list[Act]:
+    """After a new scheduler took over, the first graph again, with other values.
+
+    Its tasks then get the numbers that they had before, which is what old numbers could hit.
+    """
+    again: list[Act] = []
+    for fault in faults:
+        if isinstance(fault, RestartScheduler):
+            first = next((act for act in acts if isinstance(act, Submit)), None)
+            if first is not None and first.at < fault.at:
+                tasks = tuple(make.task(task.key, task.inputs) for task in first.tasks)
+                at = fault.at + 2 * weather.notice_seconds
+                again.append(replace(first, at=at, tasks=tasks))
+    return again
+
+
 def _faults(
-    streams: Streams, kinds: list[str], nworkers: int, nclients: int, span_seconds: float
+    streams: Streams,
+    kinds: list[str],
+    nworkers: int,
+    nclients: int,
+    busy_seconds: float,
+    acts: list[Act],
 ) -> list[Fault]:
     dice = streams.of("faults")
+    if not kinds:
+        return []
+    starts = [act.at for act in acts if isinstance(act, Submit)]
+    drawer = Drawer(streams.of, nworkers, nclients, starts, busy_seconds)
     faults: list[Fault] = []
-    if kinds:
-        drawer = Drawer(streams.of, nworkers, nclients, span_seconds * dice.choice((0.3, 1.0)))
-        for _ in range(dice.choice((1, 2, 4, 8, 12))):
-            faults += drawer.draw(dice.choice(kinds))
+    for _ in range(dice.choice((1, 3, 6, 9, 12))):
+        draw = drawer.draw_ambush if dice.random() < 0.75 else drawer.draw
+        faults += draw(dice.choice(kinds))
     return sorted(faults, key=lambda fault: fault.at)
 
 
 def _weather(dice: Random) -> Weather:
     return Weather(
         delay_seconds=dice.choice((0.00005, 0.0005, 0.005)),
+        bytes_per_second=dice.choice((3e8, 1e10)),
         detour_ratio=dice.choice((0.0, 0.02, 0.2)),
         detour_seconds=dice.choice((0.01, 0.2)),
         notice_seconds=dice.choice((0.001, 0.02, 0.2)),
@@ -127,9 +177,21 @@ def _weather(dice: Random) -> Weather:
 def _settings(dice: Random) -> tuple[tuple[str, float], ...]:
     settings: dict[str, float] = {}
     if dice.random() < 0.3:
-        settings["worker_saturation"] = dice.choice((1.0, 2.0, float("inf")))
+        settings["worker_saturation"] = dice.choice((1.0, 2.0, inf))
     if dice.random() < 0.3:
         settings["allowed_failures"] = dice.choice((0, 1, 10))
+    if dice.random() < 0.3:
+        settings["pipe_seconds"] = dice.choice((0.0, 0.1))
+    if dice.random() < 0.3:
+        settings["inline_bytes_max"] = dice.choice((0, 100))
+    if dice.random() < 0.3:
+        settings["fetch_attempts_max"] = dice.choice((1, 2, 4))
+    if dice.random() < 0.3:
+        # Short, and yet longer than anything that can hold up a heartbeat once all is calm.
+        settings["heartbeat_seconds"] = 0.1
+        settings["worker_ttl_seconds"] = 0.5
+    if dice.random() < 0.5:
+        # As if it cost nothing to move values: workers fetch from each other all the time.
+        settings["bandwidth_bytes_per_second"] = 1e15
+        settings["fetch_latency_seconds"] = 0.0
     return tuple(settings.items())
-
-

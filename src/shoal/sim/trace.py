@@ -1,11 +1,15 @@
 """What happened in one run: a fingerprint of all of it, and the last of it in words."""
 
+import re
 from collections import deque
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
-LINES_MAX = 20_000
+PADDING: Final = re.compile(r"(\\x00){2,}")
+"""What fills up small values on the wire."""
+
+LINES_MAX: Final = 20_000
 """Lines kept in words; the fingerprint covers those before them as well."""
 
 
@@ -39,7 +43,8 @@ class Trace:
         wanted = tuple(words)
         found: deque[str] = deque(maxlen=nlines)
         for now, who, what, about in self.lines:
-            text = f"{now:9.5f}  {who}: {what} {about if isinstance(about, str) else repr(about)}"
+            said = about if isinstance(about, str) else PADDING.sub("..", repr(about))
+            text = f"{now:9.5f}  {who}: {what} {said}"
             if not wanted or any(word in text for word in wanted):
                 found.append(text)
         return list(found)

@@ -6,18 +6,29 @@ meanwhile, or because nothing came for too long.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from shoal.ids import Key, TaskId
+from shoal.ids import Epoch, Key, TaskId
+from shoal.sim.network import Network
 from shoal.sim.specs import Value
-
-if TYPE_CHECKING:
-    from shoal.sim.cluster import Cluster
 
 DEADLINE_SECONDS: Final = 1.0
 """Without any progress for this long, a fetch is given up."""
 
 Fetched: TypeAlias = Callable[[dict[TaskId, Value] | None], None]
+
+
+class Holder(Protocol):
+    """A process that has values, or takes them."""
+
+    def when_awake(self, action: Callable[..., None], *arguments: object) -> None:
+        """Do it now, or once the process is no longer frozen; never if it died."""
+
+    def serves(self, task: TaskId, epoch: Epoch) -> Value | None:
+        """The value, if others may have it."""
+
+    def put(self, task: TaskId, key: Key, value: Value, epoch: Epoch) -> bool:
+        """Take a value; False if that is refused."""
 
 
 class _Request:
@@ -38,75 +49,97 @@ class _Request:
 class Transfers:
     """All transfers of one run."""
 
-    def __init__(self, cluster: "Cluster") -> None:
-        self._cluster = cluster
+    def __init__(
+        self,
+        network: Network,
+        holder_at: Callable[[str], Holder | None],
+        occasion: Callable[[str, str, str], None],
+    ) -> None:
+        """`holder_at`: who is at an address; `occasion`: hears of what an ambush may wait for."""
+        self._network = network
+        self._world = network.world
+        self._holder_at = holder_at
+        self._occasion = occasion
 
-    def fetch(self, asker: str, address: str, tasks: Sequence[TaskId], then: Fetched) -> None:
-        """Ask for values; `then` gets those that the holder has, or None if it can't be asked."""
+    def fetch(
+        self, asker: str, epoch: Epoch, address: str, tasks: Sequence[TaskId], then: Fetched
+    ) -> None:
+        """Ask for values; `then` gets those that the holder has, or None if it can't be asked.
+
+        `epoch`: in which the asker's numbers are valid; a holder in another one has none of them.
+        """
         request = _Request(then)
         if self._is_out_of_reach(asker, address, request):
             return
-        self._cluster.world.at(
-            self._cluster.network.arrival(asker, address),
+        self._world.at(
+            self._network.arrival(asker, address),
             self._serve,
             request,
             asker,
+            epoch,
             address,
             list(tasks),
         )
-        self._cluster.world.after(DEADLINE_SECONDS, request.answer, None)
+        self._world.after(DEADLINE_SECONDS, request.answer, None)
 
     def put(
         self,
         asker: str,
+        epoch: Epoch,
         address: str,
         task: TaskId,
         key: Key,
         value: Value,
-        then: Callable[[bool], None],
+        then: Callable[[bool | None], None],
     ) -> None:
-        """Give a value to a worker; `then` hears whether it took it."""
+        """Give a value to a worker; `then` hears True if it took it."""
         request = _Request(then)
         if self._is_out_of_reach(asker, address, request):
             return
-        network = self._cluster.network
+        network = self._network
+        self._world.after(DEADLINE_SECONDS, request.answer, None)
 
         def arrived() -> None:
-            worker = self._cluster.worker_at(address)
+            worker = self._holder_at(address)
             if worker is None:
                 request.answer(False)
             else:
                 worker.when_awake(taken)
 
         def taken() -> None:
-            worker = self._cluster.worker_at(address)
+            worker = self._holder_at(address)
             if worker is not None:
-                worker.put(task, key, value)
-                self._cluster.world.at(network.arrival(address, asker), request.answer, True)
+                is_taken = worker.put(task, key, value, epoch)
+                self._world.at(network.arrival(address, asker), request.answer, is_taken)
 
-        self._cluster.world.at(network.arrival(asker, address), arrived)
+        self._world.at(network.arrival(asker, address), arrived)
 
     def _is_out_of_reach(self, asker: str, address: str, request: _Request) -> bool:
-        network = self._cluster.network
-        if network.is_cut(asker, address) or self._cluster.worker_at(address) is None:
-            self._cluster.world.after(network.notice(asker, address), request.answer, None)
+        network = self._network
+        if network.is_cut(asker, address) or self._holder_at(address) is None:
+            self._world.after(network.notice(asker, address), request.answer, None)
             return True
         return False
 
-    def _serve(self, request: _Request, asker: str, address: str, tasks: list[TaskId]) -> None:
-        worker = self._cluster.worker_at(address)
-        network = self._cluster.network
+    def _serve(
+        self, request: _Request, asker: str, epoch: Epoch, address: str, tasks: list[TaskId]
+    ) -> None:
+        worker = self._holder_at(address)
+        network = self._network
         if worker is None or network.is_cut(asker, address):
-            self._cluster.world.after(network.notice(asker, address), request.answer, None)
+            self._world.after(network.notice(asker, address), request.answer, None)
             return
 
         def look() -> None:
             # The process may have died, and another one taken its place, while it was frozen.
-            if self._cluster.worker_at(address) is worker:
-                served = [(task, worker.serves(task)) for task in tasks]
+            if self._holder_at(address) is worker:
+                self._occasion("serve", address, asker)
+                served = [(task, worker.serves(task, epoch)) for task in tasks]
                 found = {task: value for task, value in served if value is not None}
+                nbytes = sum(value.nbytes for value in found.values())
                 arrives_at = network.arrival(address, asker)
-                self._cluster.world.at(arrives_at, self._arrive, request, asker, address, found)
+                arrives_at += nbytes / network.weather.bytes_per_second
+                self._world.at(arrives_at, self._arrive, request, asker, address, found)
 
         worker.when_awake(look)
 
@@ -114,5 +147,5 @@ class Transfers:
         self, request: _Request, asker: str, address: str, found: dict[TaskId, Value]
     ) -> None:
         """The answer is here; unless the two were cut off from each other on its way."""
-        is_cut = self._cluster.network.is_cut(asker, address)
+        is_cut = self._network.is_cut(asker, address)
         request.answer(None if is_cut else found)

@@ -2,12 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
-from shoal.ids import CodeId, Key, TaskId
+from shoal.ids import CodeId, Epoch, Key, TaskId
 from shoal.protocol.messages import (
     Failure,
+    FreeReplicas,
+    Input,
     Message,
+    RecallRuns,
     RegisterWorker,
     RunTask,
     WorkerHeartbeat,
@@ -16,6 +19,7 @@ from shoal.protocol.messages import (
 from shoal.sim.network import End
 from shoal.sim.plan import WorkerPlan
 from shoal.sim.specs import Value, call_of, compute, from_bytes, to_bytes
+from shoal.sim.stage import Stage
 from shoal.sim.wire import FROM_WORKER
 from shoal.worker.machine.effects import (
     Close,
@@ -39,8 +43,8 @@ from shoal.worker.model.entities import (
     RunEnded,
 )
 
-if TYPE_CHECKING:
-    from shoal.sim.cluster import Cluster
+LOAD_SECONDS: Final = 0.0001
+"""What it takes to load small values that came inside a message."""
 
 RETURN_SECONDS: Final = 0.0001
 """What threads take to give back a run that they haven't begun."""
@@ -49,9 +53,9 @@ RETURN_SECONDS: Final = 0.0001
 class WorkerActor:
     """One process at one address."""
 
-    def __init__(self, cluster: "Cluster", address: str, life: int, plan: WorkerPlan) -> None:
+    def __init__(self, stage: Stage, address: str, life: int, plan: WorkerPlan) -> None:
         """`life`: which process this is at its address."""
-        self.cluster = cluster
+        self.stage = stage
         self.address = address
         self.name = f"{address}/{life}"
         self.nthreads = plan.nthreads
@@ -85,11 +89,12 @@ class WorkerActor:
         """Connect to the scheduler, and say who this is."""
         if self.is_dead:
             return
-        end = self.end = self.cluster.dial_scheduler(self.address)
+        end = self.end = self.stage.dial_scheduler(self.address)
         end.on_messages = lambda batch: self.when_awake(self._receive, end, batch)
         end.on_closed = lambda: self.when_awake(self._disconnected, end)
-        registration: RegisterWorker = self.machine.register_message(self.cluster.world.now)
-        self.cluster.say(end, [registration], FROM_WORKER)
+        registration: RegisterWorker = self.machine.register_message(self.stage.world.now)
+        self.stage.say(end, [registration], FROM_WORKER)
+        self.stage.occasion("register", self.address)
 
     def die(self) -> None:
         """The process is gone, in the middle of whatever it did."""
@@ -98,7 +103,7 @@ class WorkerActor:
 
     def leave(self) -> None:
         """Say that the worker closes by itself."""
-        self.machine.leave("the plan says so", self.cluster.world.now)
+        self.machine.leave("the plan says so", self.stage.world.now)
         self._perform()
 
     def break_connection(self) -> None:
@@ -108,7 +113,7 @@ class WorkerActor:
     def freeze(self, until: float) -> None:
         """Stand still: what arrives meanwhile is looked at then."""
         self._frozen_until = max(self._frozen_until, until)
-        self.cluster.world.at(until, self._thaw_if, until)
+        self.stage.world.at(until, self._thaw_if, until)
 
     def thaw(self) -> None:
         """Go on, with what has arrived meanwhile first."""
@@ -122,7 +127,7 @@ class WorkerActor:
         """Do something in this process: now, or once it is no longer frozen; never if it died."""
         if self.is_dead:
             return
-        if self._frozen_until > self.cluster.world.now:
+        if self._frozen_until > self.stage.world.now:
             self._deferred.append((action, arguments))
         else:
             action(*arguments)
@@ -136,29 +141,33 @@ class WorkerActor:
     def _receive(self, end: End, batch: list[Message]) -> None:
         if end is not self.end or end.is_closed:
             return
-        self.cluster.hear(self.name, batch)
+        self.stage.hear(self.name, batch)
         for message in batch:
-            if isinstance(message, WorkerWelcome):
+            if isinstance(message, FreeReplicas):
+                self.stage.occasion("free", self.address)
+            elif isinstance(message, RecallRuns):
+                self.stage.occasion("recall", self.address)
+            elif isinstance(message, WorkerWelcome):
                 self._inline_bytes_max = message.inline_bytes_max
                 self._beat(end, message.heartbeat_seconds)
-        self.machine.receive(batch, self.cluster.world.now)
+        self.machine.receive(batch, self.stage.world.now)
         self._perform()
 
     def _disconnected(self, end: End) -> None:
         if end is not self.end:
             return
-        self.cluster.trace.note(self.cluster.world.now, self.name, "lost its scheduler")
-        self.machine.connection_lost(self.cluster.world.now)
+        self.stage.trace.note(self.stage.world.now, self.name, "lost its scheduler")
+        self.machine.connection_lost(self.stage.world.now)
         self._perform()
-        self.cluster.world.after(self.reconnect_seconds, self.when_awake, self.start)
+        self.stage.world.after(self.reconnect_seconds, self.when_awake, self.start)
 
     def _beat(self, end: End, seconds: float) -> None:
         """Say that the worker lives, for as long as the connection does."""
         if self.is_dead or end is not self.end or end.is_closed:
             return
-        if self._frozen_until <= self.cluster.world.now:
-            self.cluster.say(end, [WorkerHeartbeat(nexecuting=self._nexecuting)], FROM_WORKER)
-        self.cluster.world.after(seconds, self._beat, end, seconds, background=True)
+        if self._frozen_until <= self.stage.world.now:
+            self.stage.say(end, [WorkerHeartbeat(nexecuting=self._nexecuting)], FROM_WORKER)
+        self.stage.world.after(seconds, self._beat, end, seconds, background=True)
 
     # --- the shell's part --------------------------------------------------------------------
 
@@ -168,12 +177,12 @@ class WorkerActor:
             self._perform_one(effect)
             if self.is_dead:
                 return
-        self.cluster.look_at_worker(self)
+        self.stage.after_worker_step(self.address)
 
     def _perform_one(self, effect: Effect) -> None:
         match effect:
             case Send(messages):
-                self.cluster.say(self.end, messages, FROM_WORKER)
+                self.stage.say(self.end, messages, FROM_WORKER)
             case StartRuns(runs):
                 for run in runs:
                     self._queue.append((run, self._code_of(run)))
@@ -183,13 +192,8 @@ class WorkerActor:
             case Fetch():
                 self._fetch(effect)
             case LoadInline(inputs):
-                for item in inputs:
-                    assert item.value is not None
-                    self.store[item.task] = from_bytes(item.value)
-                loaded = [(item.task, item.key, item.nbytes) for item in inputs]
-                self.cluster.world.after(
-                    RETURN_SECONDS, self.when_awake, self._loaded, loaded
-                )
+                epoch = self.machine.state.epoch
+                self.stage.world.after(LOAD_SECONDS, self.when_awake, self._loaded, inputs, epoch)
             case Drop(tasks):
                 for task in tasks:
                     if self.store.pop(task, None) is None:
@@ -200,7 +204,7 @@ class WorkerActor:
                 for code in codes:
                     self.codes.pop(code, None)
             case Close():
-                self.cluster.close_worker(self)
+                self.stage.close_worker(self.address)
             case _:
                 assert_never(effect)
 
@@ -212,43 +216,63 @@ class WorkerActor:
         return code
 
     def _fetch(self, fetch: Fetch) -> None:
-        self.cluster.trace.note(self.cluster.world.now, self.name, "asks", f"{fetch!r}")
-        self.cluster.transfers.fetch(
+        self.stage.trace.note(self.stage.world.now, self.name, "asks", f"{fetch!r}")
+        self.stage.occasion("fetch", self.address, fetch.peer)
+        self.stage.transfers.fetch(
             self.address,
+            self.machine.state.epoch,
             fetch.peer,
             fetch.tasks,
             lambda found: self.when_awake(self._fetched, fetch, found),
         )
 
     def _fetched(self, fetch: Fetch, found: dict[TaskId, Value] | None) -> None:
-        now = self.cluster.world.now
+        now = self.stage.world.now
         what = "can't reach" if found is None else f"got {list(found)} from"
-        self.cluster.trace.note(now, self.name, what, fetch.peer)
+        self.stage.trace.note(now, self.name, what, fetch.peer)
         if found is None:
             self.machine.peer_unreachable(fetch, now)
         else:
-            arrived = [(task, value.nbytes) for task, value in found.items()]
+            good = {task: value for task, value in found.items() if not value.is_unsendable}
+            arrived = [(task, value.nbytes) for task, value in good.items()]
             missing = [task for task in fetch.tasks if task not in found]
-            for task in self.machine.replicas_arrived(fetch, arrived, missing, [], now):
+            failure = Failure(b"", "TypeError: can't be serialised", "", Key(""), fetch.peer)
+            failed = [(task, failure) for task in found if task not in good]
+            for task in self.machine.replicas_arrived(fetch, arrived, missing, failed, now):
                 self.store[task] = found[task]
         self._perform()
 
-    def _loaded(self, loaded: list[tuple[TaskId, Key, int]]) -> None:
-        self.machine.replicas_put(loaded, self.cluster.world.now)
+    def _loaded(self, inputs: list[Input], epoch: Epoch) -> None:
+        if self.machine.state.epoch != epoch:
+            return
+        for item in inputs:
+            assert item.value is not None
+            self.store[item.task] = from_bytes(item.value)
+        loaded = [(item.task, item.key, item.nbytes) for item in inputs]
+        self.machine.replicas_put(loaded, self.stage.world.now)
         self._perform()
 
-    def put(self, task: TaskId, key: Key, value: Value) -> None:
-        """A client gives a value."""
+    def put(self, task: TaskId, key: Key, value: Value, epoch: Epoch) -> bool:
+        """A client gives a value; refused unless the two are in the same epoch."""
+        state = self.machine.state
+        if not state.connected or state.epoch != epoch:
+            return False
+        self.stage.occasion("put", self.address)
+        if self.is_dead:
+            return False
         self.store[task] = value
-        self.machine.replicas_put([(task, key, value.nbytes)], self.cluster.world.now)
+        self.machine.replicas_put([(task, key, value.nbytes)], self.stage.world.now)
         self._perform()
+        return True
 
-    def serves(self, task: TaskId) -> Value | None:
+    def serves(self, task: TaskId, epoch: Epoch) -> Value | None:
         """The value, if others may have it."""
-        return self.store.get(task) if self.machine.holds(task) else None
+        state = self.machine.state
+        is_in = state.connected and state.epoch == epoch
+        return self.store.get(task) if is_in and self.machine.holds(task) else None
 
     def _fail(self, invariant: str, sentence: str, *words: str) -> None:
-        self.cluster.fail(invariant, f"{self.name} {sentence}", *words)
+        self.stage.fail(invariant, f"{self.name} {sentence}", *words)
 
     # --- threads -----------------------------------------------------------------------------
 
@@ -266,20 +290,21 @@ class WorkerActor:
         self._queue = deque(item for item in self._queue if id(item[0]) not in gone)
         if withdrawn:
             ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
-            self.cluster.world.after(RETURN_SECONDS, self.when_awake, self._ended, ended)
+            self.stage.world.after(RETURN_SECONDS, self.when_awake, self._ended, ended)
 
     def _begin(self, run: Run, code: bytes) -> None:
         """A thread takes the run: from here on its inputs are its own."""
         message = run.message
         function, label = call_of(code, message.argument)
-        spec = self.cluster.specs[label]
-        self.cluster.run_begins(self, message, spec)
+        spec = self.stage.specs[label]
+        self.stage.run_begins(self.address, self.machine.state.epoch, message, spec)
+        self.stage.occasion("begin", self.address)
         inputs = [self._input(message, i) for i in range(len(message.inputs))]
-        value = Value(compute(function, label, inputs), spec.nbytes)
+        value = Value(compute(function, label, inputs), spec.nbytes, spec.is_unsendable)
         factor, until = self.slowness
-        seconds = spec.seconds * (factor if until > self.cluster.world.now else 1.0)
-        self.cluster.trace.note(self.cluster.world.now, self.name, "begins", f"{run!r}")
-        self.cluster.world.after(
+        seconds = spec.seconds * (factor if until > self.stage.world.now else 1.0)
+        self.stage.trace.note(self.stage.world.now, self.name, "begins", f"{run!r}")
+        self.stage.world.after(
             seconds, self.when_awake, self._end, run, label, spec.nfailures, value, seconds
         )
 
@@ -298,11 +323,9 @@ class WorkerActor:
             raise AssertionError
         return value.fingerprint
 
-    def _end(
-        self, run: Run, label: str, nfailures: int, value: Value, seconds: float
-    ) -> None:
+    def _end(self, run: Run, label: str, nfailures: int, value: Value, seconds: float) -> None:
         self._nexecuting -= 1
-        nended = self.cluster.nended[label] = self.cluster.nended.get(label, 0) + 1
+        nended = self.stage.nended[label] = self.stage.nended.get(label, 0) + 1
         if nended <= nfailures:
             failure = Failure(b"", f"ValueError: {label}", "", run.key, self.address)
             ended = RunEnded(run, FAILED, seconds=seconds, failure=failure)
@@ -315,12 +338,13 @@ class WorkerActor:
                 seconds=seconds,
                 value=to_bytes(value) if is_small else None,
             )
-        self.machine.runs_ended([ended], self.cluster.world.now)
+        self.machine.runs_ended([ended], self.stage.world.now)
         if ended.kept:
             self.store[run.task] = value
+        self.stage.occasion("end", self.address)
         self._perform()
         self._start_threads()
 
     def _ended(self, ended: list[RunEnded]) -> None:
-        self.machine.runs_ended(ended, self.cluster.world.now)
+        self.machine.runs_ended(ended, self.stage.world.now)
         self._perform()

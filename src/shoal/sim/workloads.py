@@ -1,13 +1,13 @@
 """Shapes of graphs, and what clients do with them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
 from shoal.ids import Key
 from shoal.protocol.messages import TaskOptions
-from shoal.sim.plan import Act, Cancel, Leave, Release, Scatter, Submit, Want
+from shoal.sim.plan import Act, Ask, Cancel, Leave, Release, Scatter, Submit, Want
 from shoal.sim.specs import ALWAYS, NBYTES_MIN, TaskSpec
 
 
@@ -18,6 +18,7 @@ class Tuning:
     seconds: float = 0.01  # mean
     large_ratio: float = 0.3  # of results too large to travel inside a message
     failing_ratio: float = 0.0  # of tasks that raise now and then
+    unsendable_ratio: float = 0.0  # of large results that can't be serialised
     is_even: bool = False  # every task takes the mean
 
 
@@ -35,7 +36,7 @@ class Maker:
         self.versions[key] = version
         dice, tuning = self.dice, self.tuning
         if dice.random() < tuning.large_ratio:
-            nbytes = dice.choice((1025, 5_000, 200_000, 30_000_000))
+            nbytes = dice.choice((1025, 5_000, 200_000, 200_000, 30_000_000))
         else:
             nbytes = dice.randrange(NBYTES_MIN, 1025)
         nfailures = 0
@@ -44,9 +45,7 @@ class Maker:
         seconds = tuning.seconds
         if not tuning.is_even:
             seconds *= dice.expovariate(1.0)
-        return TaskSpec(
-            key, version, tuple(inputs), seconds, nbytes, nfailures, dice.randrange(3)
-        )
+        return TaskSpec(key, version, tuple(inputs), seconds, nbytes, nfailures, dice.randrange(3))
 
 
 Shape = Callable[[Maker, str, int], list[TaskSpec]]
@@ -111,7 +110,19 @@ def fan_out(make: Maker, name: str, ntasks: int) -> list[TaskSpec]:
     return [source] + [make.task(Key(f"{name}-{i}"), [source.key]) for i in range(ntasks - 1)]
 
 
-SHAPES: Final[tuple[Shape, ...]] = (random_graph, tree, chain, shuffle, roots, fan_in, fan_out)
+SHAPES: Final[tuple[Shape, ...]] = (
+    random_graph,
+    random_graph,
+    tree,
+    tree,
+    chain,
+    shuffle,
+    shuffle,
+    roots,
+    fan_in,
+    fan_out,
+)
+"""Those that make workers fetch from each other come twice."""
 
 
 @dataclass(slots=True)
@@ -132,7 +143,7 @@ class Script:
 
     def write(self, ntasks: int) -> list[Act]:
         """Episodes of submitting and what follows, until `ntasks` tasks were submitted."""
-        left, at = ntasks, self.dice.random() * 0.1
+        left, at = ntasks, self._pause()
         while left > 0:
             n = min(left, self.dice.randint(1, max(2, ntasks)))
             self._submit(at, n)
@@ -181,15 +192,7 @@ class Script:
         key = self.dice.choice(self.held)
         if key in task.inputs or key == task.key:
             return task
-        return TaskSpec(
-            task.key,
-            task.version,
-            (*task.inputs, key),
-            task.seconds,
-            task.nbytes,
-            task.nfailures,
-            task.function,
-        )
+        return replace(task, inputs=(*task.inputs, key))
 
     def _options(self) -> TaskOptions | None:
         dice, on = self.dice, self.features
@@ -211,11 +214,13 @@ class Script:
         dice, on = self.dice, self.features
         for _ in range(dice.randrange(4)):
             at += self._pause()
-            kind = dice.choice(("release", "cancel", "resubmit", "want", "scatter"))
+            kind = dice.choice(("release", "cancel", "resubmit", "want", "scatter", "ask"))
             if kind not in on:
                 continue
             if kind == "want":
                 self._want(at)
+            elif kind == "ask":
+                self.acts.append(Ask(at, self.client, dice.choice(("workers", "holders"))))
             elif kind == "scatter":
                 self._scatter(at)
             elif self.held:
@@ -227,6 +232,8 @@ class Script:
                 self.held = [key for key in self.held if key not in some]
                 if kind == "resubmit":
                     self._resubmit(at, some)
+                elif some and "want" in on and dice.random() < 0.2:
+                    self.acts.append(Want(at, self.client, some[0]))  # with the same breath
         return at + self._pause()
 
     def _resubmit(self, at: float, keys: tuple[Key, ...]) -> None:
@@ -256,9 +263,8 @@ class Script:
     def _scatter(self, at: float) -> None:
         name = f"c{self.client}.s{len(self.acts)}"
         values = tuple(
-            self.make.task(Key(f"{name}-{i}")) for i in range(self.dice.choice((1, 1, 3)))
+            replace(self.make.task(Key(f"{name}-{i}")), is_unsendable=False)
+            for i in range(self.dice.choice((1, 1, 3)))
         )
-        self.acts.append(
-            Scatter(at, self.client, values, ncopies=self.dice.choice((1, 1, 2, 0)))
-        )
+        self.acts.append(Scatter(at, self.client, values, ncopies=self.dice.choice((1, 1, 2, 0))))
         self.held += [value.key for value in values]

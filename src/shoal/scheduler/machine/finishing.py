@@ -21,6 +21,7 @@ from shoal.scheduler.model.entities import (
     Worker,
 )
 from shoal.scheduler.model.state import link_replica, unlink_replica
+from shoal.scheduler.policies.placement import first
 
 HOLDERS_TOLD = 3
 """Holders of a result that a client is told."""
@@ -34,7 +35,8 @@ def to_memory(core: Core, task: Task) -> None:
     if task.state == NO_WORKER:
         del core.state.unrunnable[task]
     core.move(task, MEMORY)
-    core.state.scattering.pop(task, None)
+    if task.code is None:
+        core.state.scattering.pop(task, None)
     for client, number in task.wants:
         tell(core, task, client, number)
     if task.dependents is not None:
@@ -54,7 +56,7 @@ def tell(core: Core, task: Task, client: Client, number: ClientTaskId) -> None:
             message = TaskInMemory(number, task.id, task.nbytes, task.value)
         else:
             assert task.who_has is not None
-            holders = [w.address for w, _ in zip(task.who_has, range(HOLDERS_TOLD), strict=False)]
+            holders = [worker.address for worker in first(task.who_has, HOLDERS_TOLD)]
             message = TaskInMemory(number, task.id, task.nbytes, None, holders, task.kind)
         core.to_client(client, message)
     elif task.state == ERRED:

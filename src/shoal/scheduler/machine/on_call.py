@@ -141,7 +141,8 @@ def _place_value(
     None for a key that is in memory or that a task will compute, and none if the value is no
     longer wanted, or was lost on its way meanwhile: there is nothing to send.
     """
-    if task.code is not None or task.state in (MEMORY, ERRED) or not task.is_needed:
+    brought = core.state.scattering.get(task)
+    if brought is None or client not in brought:
         return Placement(task.id, [])
     chosen: dict[Worker, None] = {}
     if call.ncopies == 0:
@@ -149,7 +150,7 @@ def _place_value(
     while len(chosen) < min(call.ncopies, len(workers)):
         chosen[choose_scatter(workers, core.state.scatter_cursor)] = None
         core.state.scatter_cursor += 1
-    core.state.scattering[task][client] = chosen
+    brought[client] = chosen
     return Placement(task.id, [worker.address for worker in chosen])
 
 

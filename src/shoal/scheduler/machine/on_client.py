@@ -72,9 +72,10 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
     wanted: Iterable[int] = range(len(tasks)) if message.wanted is None else message.wanted
     for index in wanted:
         task = tasks[index]
-        link_want(task, client, ClientTaskId(first + index))
+        number = ClientTaskId(first + index)
+        link_want(task, client, number)
         if task.state != RELEASED:
-            tell(core, task, client, ClientTaskId(first + index))
+            tell(core, task, client, number)
     for index in message.held:
         link_hold(tasks[index], client, ClientTaskId(first + index))
     core.starting.extend(task for task in tasks if task.state == RELEASED)

@@ -19,7 +19,7 @@ from shoal.scheduler.model.entities import Client, Worker, host_of
 from shoal.scheduler.policies.blame import suspects
 
 
-def add_worker(core: Core, message: RegisterWorker) -> Worker:
+def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
     """Register a worker, and record what it still holds from before its connection broke.
 
     Raises:
@@ -90,7 +90,7 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     worker.outbox.clear()
 
 
-def add_client(core: Core, message: RegisterClient) -> Client:
+def on_register_client(core: Core, message: RegisterClient) -> Client:
     """Register a client."""
     state = core.state
     client = Client(ClientId(state.next_client_id), message.name, core.now)

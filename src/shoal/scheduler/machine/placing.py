@@ -6,6 +6,7 @@ restrictions; they too are sent only when it has room, so another worker may sti
 """
 
 from heapq import heappop, heappush
+from operator import attrgetter
 
 from shoal.ids import TaskId
 from shoal.protocol.messages import DefineCode, FreeReplicas, Input, RecallRuns, RunTask
@@ -46,10 +47,10 @@ def place_ready(core: Core) -> None:
     if not ready:
         return
     core.ready = []
-    for worker in core.refill:
-        update_load(core, worker)
+    for changed in core.refill:
+        update_load(core, changed)
     if len(ready) > 1:
-        ready.sort(key=_priority)
+        ready.sort(key=attrgetter("priority"))
     for task in ready:
         if task.state != WAITING or task.nwaiting:
             continue  # it was noted twice, or an input was lost in the same step
@@ -95,7 +96,7 @@ def unplace(core: Core, task: Task, *, recall: bool) -> None:
             core.to_worker(worker, RecallRuns([(task.id, task.run)]))
     else:
         worker.backlog_us -= expected_us
-    if task.id in worker.leftovers:
+    if worker.leftovers and task.id in worker.leftovers:
         del worker.leftovers[task.id]
         core.free(worker, task.id)
     task.worker = None
@@ -127,10 +128,6 @@ def update_load(core: Core, worker: Worker) -> None:
         del state.piped[worker]
 
 
-def _priority(task: Task) -> int:
-    return task.priority
-
-
 def _place_restricted(core: Core, task: Task) -> None:
     """Place a task that only some workers may run."""
     feasible = [w for w in core.state.workers_named(task.options.workers) if not w.is_leaving]
@@ -153,8 +150,7 @@ def _put_into_backlog(core: Core, task: Task, worker: Worker | None) -> None:
     worker.backlog_us += expected_us
     heappush(worker.backlog, (task.priority, task.id, task))
     core.refill[worker] = None
-    if not worker.is_leaving:
-        core.state.loads.put(worker, worker.occupancy_us // worker.nthreads)
+    core.state.loads.put(worker, worker.occupancy_us // worker.nthreads)
 
 
 def _first_of_backlog(worker: Worker) -> Task | None:
@@ -190,11 +186,10 @@ def _fill_from_queue(core: Core) -> None:
     index = core.state.open
     has_room = core.queuing.has_room
     filled: dict[Worker, None] = {}
-    while (task := queue.peek()) is not None:
-        worker = index.lowest()
-        if worker is None:
+    while (worker := index.lowest()) is not None:
+        task = queue.pop()
+        if task is None:
             break
-        queue.pop()
         _send(core, task, worker)
         filled[worker] = None
         if has_room(worker):
@@ -229,7 +224,6 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
         code.told[worker] = None
         worker.told[code] = None
         core.to_worker(worker, DefineCode(code.id, code.payload))
-    urgency = task.options.priority
     core.to_worker(
         worker,
         RunTask(
@@ -238,9 +232,11 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
             task.key,
             code.id,
             task.argument,
-            urgency,
+            task.options.priority,
             task.priority & ((1 << SEQUENCE_BITS) - 1),
-            [_input(dependency, worker) for dependency in task.dependencies],
+            [_input(dependency, worker) for dependency in task.dependencies]
+            if task.dependencies
+            else [],
         ),
     )
 

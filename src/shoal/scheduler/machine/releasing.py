@@ -64,17 +64,16 @@ def _release(core: Core, task: Task) -> None:
             unlink_replica(task, worker)
             core.free(worker, task.id)
         task.value = None
-    core.state.scattering.pop(task, None)
+    if task.code is None:
+        core.state.scattering.pop(task, None)
     core.move(task, RELEASED)
 
 
 def _forget(core: Core, task: Task) -> None:
-    """Take `task` out of every index; those it depended on may follow."""
+    """Take `task` out of every index; those that only it depended on may follow."""
     core.move(task, FORGOTTEN)
-    for dependency in task.dependencies:
-        if not dependency.is_needed:
-            core.releasing.append(dependency)
-    unlink_dependencies(task)
+    if task.dependencies:
+        core.releasing.extend(unlink_dependencies(task))
     state = core.state
     del state.tasks[task.key]
     del state.task_by_id[task.id]

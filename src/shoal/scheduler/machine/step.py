@@ -13,8 +13,8 @@ from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
 from shoal.scheduler.machine import on_call, on_client, on_worker
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.on_membership import (
-    add_client,
-    add_worker,
+    on_register_client,
+    on_register_worker,
     remove_client,
     remove_worker,
 )
@@ -84,7 +84,7 @@ class SchedulerMachine:
             NameTaken: another connected worker has its name; nothing has changed.
         """
         core = self._begin("worker-joined", now)
-        worker = add_worker(core, message)
+        worker = on_register_worker(core, message)
         self._settle()
         return worker
 
@@ -100,7 +100,7 @@ class SchedulerMachine:
     def client_joined(self, message: RegisterClient, now: float) -> Client:
         """A client has connected and proved who it is."""
         core = self._begin("client-joined", now)
-        client = add_client(core, message)
+        client = on_register_client(core, message)
         self._settle()
         return client
 

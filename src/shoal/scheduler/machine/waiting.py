@@ -4,7 +4,6 @@ from shoal.errors import DataLost
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.messages import Failure, TaskErred
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.machine.placing import unplace
 from shoal.scheduler.model.entities import (
     ERRED,
     MEMORY,
@@ -70,8 +69,7 @@ def wait_again(core: Core, task: Task) -> None:
     for dependency in task.dependencies:
         if dependency.state == ERRED:
             assert dependency.failure is not None
-            if task.state != PROCESSING:
-                core.move(task, WAITING)
+            assert task.state == PROCESSING, "what was not sent waits again before an input fails"
             fail(core, task, dependency.failure)
             return
     core.move(task, WAITING)
@@ -82,19 +80,21 @@ def stop_needing_inputs(core: Core, task: Task) -> None:
     """`task` leaves the states that need inputs: those that only it was after may be released."""
     for dependency in task.dependencies:
         dependency.nwaiters -= 1
-        if dependency.nwaiters == 0 and not dependency.is_needed:
+        if dependency.nwaiters == 0:
             core.releasing.append(dependency)
 
 
 def fail(core: Core, task: Task, failure: Failure) -> None:
-    """`task` and everything that waits for it fail with `failure`.  Cost: O(those)."""
+    """`task` and everything that waits for it fail with `failure`.  Cost: O(those).
+
+    None of them is placed any more.
+    """
     failing = [task]
     while failing:
         task = failing.pop()
         if task.state == ERRED:
             continue
-        if task.worker is not None:
-            unplace(core, task, recall=True)
+        assert task.worker is None
         if task.state in NEEDS_INPUTS:
             stop_needing_inputs(core, task)
         core.move(task, ERRED)

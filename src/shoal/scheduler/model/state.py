@@ -90,14 +90,18 @@ def link_dependencies(task: Task, dependencies: tuple[Task, ...]) -> None:
             dependency.dependents[task] = None
 
 
-def unlink_dependencies(task: Task) -> None:
-    """Undo `link_dependencies`; the ends hold no reference to each other any more."""
+def unlink_dependencies(task: Task) -> list[Task]:
+    """Undo `link_dependencies`; returns those on which nothing depends any more."""
+    unused: list[Task] = []
     for dependency in task.dependencies:
-        if dependency.dependents is not None and task in dependency.dependents:
-            del dependency.dependents[task]
-            if not dependency.dependents:
-                dependency.dependents = None
+        dependents = dependency.dependents
+        assert dependents is not None
+        del dependents[task]
+        if not dependents:
+            dependency.dependents = None
+            unused.append(dependency)
     task.dependencies = ()
+    return unused
 
 
 def link_replica(task: Task, worker: Worker) -> None:

@@ -36,7 +36,7 @@ class EarliestStart:
         candidates: dict[Worker, None] = {}
         for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
             if dependency.who_has is not None:
-                for worker in _first(dependency.who_has, HOLDERS_LOOKED_AT):
+                for worker in first(dependency.who_has, HOLDERS_LOOKED_AT):
                     if not worker.is_leaving:
                         candidates[worker] = None
         if least_loaded is not None:
@@ -50,7 +50,8 @@ class EarliestStart:
         best: Worker | None = None
         least = 0.0
         for worker in candidates:
-            delay = worker.occupancy_us / worker.nthreads + self.fetch_us(task, worker, now)
+            queue_us = (worker.sent_us + worker.backlog_us) / worker.nthreads
+            delay = queue_us + self.fetch_us(task, worker, now)
             if best is None or delay < least:
                 best, least = worker, delay
         return best
@@ -64,7 +65,7 @@ class EarliestStart:
                 total += self.latency_us + dependency.nbytes / self.bytes_per_us
                 if worker.cannot_reach and all(
                     worker.cannot_reach.get(holder.id, now) > now
-                    for holder in _first(holders, HOLDERS_LOOKED_AT)
+                    for holder in first(holders, HOLDERS_LOOKED_AT)
                 ):
                     total += OUT_OF_REACH_US
         return total
@@ -72,7 +73,10 @@ class EarliestStart:
 
 def has_inputs_to_move(task: Task) -> bool:
     """Whether it matters for `task`'s inputs where it runs: is any too large to travel along?"""
-    return any(dependency.value is None for dependency in task.dependencies)
+    for dependency in task.dependencies:  # noqa: SIM110
+        if dependency.value is None:
+            return True
+    return False
 
 
 def may_run_on(task: Task, worker: Worker) -> bool:
@@ -98,7 +102,7 @@ def choose_scatter(workers: list[Worker], cursor: int) -> Worker:
     raise AssertionError("a turn is less than the number of threads")
 
 
-def _first(workers: dict[Worker, None], n: int) -> Iterable[Worker]:
+def first(workers: dict[Worker, None], n: int) -> Iterable[Worker]:
     """The first `n` of `workers`, without a copy when there are no more."""
     if len(workers) <= n:
         return workers

@@ -39,4 +39,6 @@ class LateBinding:
     def expected_us(self, task: Task) -> int:
         """How long `task` is expected to run, in microseconds; at least one."""
         duration_us = task.prefix.duration_us
-        return self.unknown_us if duration_us < 0 else max(1, duration_us)
+        if duration_us > 0:
+            return duration_us
+        return self.unknown_us if duration_us < 0 else 1

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from shoal.comms import AuthenticationError
 from shoal.comms.functions import call_function
@@ -13,7 +12,6 @@ from shoal.ids import TaskId
 from shoal.protocol.calls import (
     CloseWorkers,
     FetchThroughScheduler,
-    Identity,
     Outcome,
     Refusal,
     RunFunction,
@@ -21,7 +19,6 @@ from shoal.protocol.calls import (
     RunOnWorkers,
     SchedulerIdentity,
     TerminateCluster,
-    WorkerIdentity,
     answer,
     answered,
 )
@@ -29,10 +26,7 @@ from shoal.protocol.exceptions import to_failure
 from shoal.protocol.handshake import CLIENT
 from shoal.protocol.messages import Message, ReplicaHeader, Replicas, Shutdown
 from shoal.scheduler.model.entities import Worker
-
-if TYPE_CHECKING:
-    from shoal.scheduler.shell.peers import Peer
-    from shoal.scheduler.shell.service import Scheduler
+from shoal.scheduler.shell.host import Asker, Host
 
 Operation = Callable[[Any, Any], Awaitable[Message | tuple[Message, list[Any]]]]
 
@@ -40,11 +34,11 @@ Operation = Callable[[Any, Any], Awaitable[Message | tuple[Message, list[Any]]]]
 class Operations:
     """Answers calls in tasks of their own, so that none holds up the loop or another call."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Host) -> None:
         self._scheduler = scheduler
         self._running: set[asyncio.Task[None]] = set()  # only to keep them alive
 
-    def begin(self, peer: Peer, call: Any) -> None:
+    def begin(self, peer: Asker, call: Any) -> None:
         """Start to answer `call`, whose answer or refusal goes to `peer`."""
         operation = OPERATIONS[type(call)]
         task = asyncio.create_task(self._answer(peer, call, operation), name=type(call).__name__)
@@ -58,7 +52,7 @@ class Operations:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    async def _answer(self, peer: Peer, call: Any, operation: Operation) -> None:
+    async def _answer(self, peer: Asker, call: Any, operation: Operation) -> None:
         """Every call ends in one answer or refusal, whatever happens."""
         try:
             if peer.connection.role != CLIENT:
@@ -168,29 +162,3 @@ OPERATIONS: Final[dict[type[Message], Operation]] = {
     TerminateCluster: Operations.on_terminate_cluster,
     FetchThroughScheduler: Operations.on_fetch_through_scheduler,
 }
-
-
-def describe(worker: Worker) -> WorkerIdentity:
-    """A worker as `scheduler_info()` shows it."""
-    return WorkerIdentity(
-        worker.address,
-        worker.id,
-        worker.name,
-        worker.host,
-        worker.nthreads,
-        worker.memory_limit,
-        worker.pid,
-        worker.resources,
-    )
-
-
-def identity_of(scheduler: Scheduler, started_at: float | None = None) -> Identity:
-    """A scheduler as `scheduler_info()` shows it."""
-    workers = scheduler.machine.state.workers.values()
-    return Identity(
-        scheduler.id,
-        scheduler.address,
-        time.time() if started_at is None else started_at,
-        [describe(worker) for worker in workers],
-        scheduler.services,
-    )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
-from shoal.comms import Connection, PendingCalls, ProtocolError
+from shoal.comms import Connection, FrameTooLarge, PendingCalls, ProtocolError
 from shoal.errors import NameTaken
 from shoal.protocol import calls
 from shoal.protocol.handshake import CLIENT
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, Shutdown
 from shoal.scheduler.machine.step import FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.model.entities import Client, Worker
-
-if TYPE_CHECKING:
-    from shoal.scheduler.shell.service import Scheduler
+from shoal.scheduler.shell.host import Host
 
 REPLIES: Final = (calls.Answer, calls.Refusal)
 
@@ -24,7 +22,7 @@ REPLIES: Final = (calls.Answer, calls.Refusal)
 class Peer:
     """The connection to a worker or client, from its first message to its end."""
 
-    def __init__(self, scheduler: Scheduler, connection: Connection) -> None:
+    def __init__(self, scheduler: Host, connection: Connection) -> None:
         self.connection = connection
         self.calls = PendingCalls(connection.peer_address)
         self.entity: Worker | Client | None = None
@@ -32,9 +30,19 @@ class Peer:
         connection.start(self._on_messages, self._on_closed)
 
     def send(self, messages: Sequence[Message]) -> None:
-        """Send one frame, unless the connection has ended, which is told by itself."""
-        if not self.connection.closed:
+        """Send one frame, unless the connection has ended, which is told by itself.
+
+        Messages that are too large together go one by one.
+        """
+        if self.connection.closed:
+            return
+        try:
             self.connection.send(messages)
+        except FrameTooLarge:
+            if len(messages) == 1:
+                raise
+            for message in messages:
+                self.connection.send([message])
 
     def send_with_buffers(self, message: Message, buffers: Sequence[Any]) -> None:
         """Send one message with out-of-band buffers, unless the connection has ended."""

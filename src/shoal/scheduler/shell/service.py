@@ -22,14 +22,19 @@ from shoal.comms.exchange import ReplicaExchange
 from shoal.ids import Epoch
 from shoal.observe.status import Status
 from shoal.observe.views import SchedulerView
-from shoal.protocol.calls import ClientToScheduler, Identity, WorkerToScheduler
+from shoal.protocol.calls import (
+    ClientToScheduler,
+    Identity,
+    WorkerIdentity,
+    WorkerToScheduler,
+)
 from shoal.protocol.codec import Decoder
 from shoal.protocol.handshake import CLIENT, WORKER, Keyring
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, Shutdown
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
-from shoal.scheduler.shell.operations import Operations, identity_of
+from shoal.scheduler.shell.operations import Operations
 from shoal.scheduler.shell.peers import Peer
 from shoal.scheduler.shell.settings import read_settings
 
@@ -129,13 +134,17 @@ class Scheduler(SchedulerView):
         self._finished = asyncio.Event()
         keyring = Keyring.from_token(self.token)
         self.exchange = ReplicaExchange(keyring)
-        self._listener: Listener = await listen(
-            self._asked,
-            keyring,
-            DECODER_BY_ROLE.__getitem__,
-            self._accept,
-            sock=self._sock,
-        )
+        try:
+            self._listener: Listener = await listen(
+                self._asked,
+                keyring,
+                DECODER_BY_ROLE.__getitem__,
+                self._accept,
+                sock=self._sock,
+            )
+        except BaseException:
+            self.status = Status.failed
+            raise
         self.address = self._listener.address
         self._publication: Publication = publish_token(self.address, self.token)
         self.status = Status.running
@@ -198,9 +207,19 @@ class Scheduler(SchedulerView):
             peer.connection.close()
             self._step(self.machine.worker_lost, worker, self._loop.time(), reason, True)
 
+    def validate_state(self) -> None:
+        """Check every invariant of the state.  Cost: O(tasks + edges + replicas).
+
+        Raises:
+            AssertionError: with a sentence for each that is broken.
+        """
+        broken = list(check(self.machine.state))
+        assert not broken, "\n".join(broken)
+
     def identity(self) -> Identity:
         """What the scheduler and its workers are."""
-        return identity_of(self, self._started_at)
+        workers = [_describe(worker) for worker in self.machine.state.workers.values()]
+        return Identity(self.id, self.address, self._started_at, workers, self.services)
 
     def close_soon(self, reason: str) -> None:
         """Close in a task of its own; for callers that must not wait for themselves."""
@@ -209,7 +228,7 @@ class Scheduler(SchedulerView):
 
     async def close(self, reason: str = "closed") -> None:
         """Tell every worker and client, and end; returns when nothing is left of it."""
-        if self._starting is None:
+        if self._starting is None or self.status in (Status.created, Status.failed):
             self.status = Status.closed
             return
         self.close_soon(reason)
@@ -255,6 +274,8 @@ class Scheduler(SchedulerView):
             return
         try:
             event(*args)
+            if self._validate:
+                self.validate_state()
         except ProtocolError:
             raise  # the peer's fault: its connection ends, and nobody else's
         except Exception:
@@ -280,9 +301,6 @@ class Scheduler(SchedulerView):
                 self._timer.cancel()
             self._timer_at = wake_at
             self._timer = self._loop.call_at(wake_at, self._wake)
-        if self._validate:
-            broken = list(check(self.machine.state))
-            assert not broken, broken
 
     def _wake(self) -> None:
         self._timer = None
@@ -292,6 +310,20 @@ class Scheduler(SchedulerView):
             peer = self._peers.pop(worker, None)
             if peer is not None:
                 peer.connection.close()
+
+
+def _describe(worker: Worker) -> WorkerIdentity:
+    """A worker as `scheduler_info()` shows it."""
+    return WorkerIdentity(
+        worker.address,
+        worker.id,
+        worker.name,
+        worker.host,
+        worker.nthreads,
+        worker.memory_limit,
+        worker.pid,
+        worker.resources,
+    )
 
 
 def _address(protocol: str, host: str, port: int, name: str) -> str:

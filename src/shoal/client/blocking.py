@@ -1,0 +1,206 @@
+"""The thread whose loop serves all blocking clients of a process, and waiting for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, TypeVar, cast
+
+from shoal.client.errors import BlockingCall
+
+T = TypeVar("T")
+
+_logger = logging.getLogger("shoal.client")
+
+
+class LoopThread:
+    """An event loop in a daemon thread, shared by whoever acquires it, stopped by the last.
+
+    Loops are uvloop's where that is installed.
+    """
+
+    _shared: ClassVar[LoopThread | None] = None
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    @classmethod
+    def acquire(cls) -> LoopThread:
+        """The process's one, started if need be; give it back with `release`."""
+        with cls._lock:
+            shared = cls._shared
+            if shared is None or not shared.is_alive:
+                shared = cls._shared = cls()
+            shared._nusers += 1
+            return shared
+
+    def __init__(self) -> None:
+        self._nusers = 0
+        self._pid = os.getpid()
+        self.loop = _new_loop()
+        started = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(started,), name="shoal-client-loop", daemon=True
+        )
+        self._thread.start()
+        started.wait()
+
+    def __repr__(self) -> str:
+        state = "alive" if self.is_alive else "ended"
+        return f"<LoopThread {state}, {self._nusers} users>"
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the loop runs; it does not in a child of a fork."""
+        return self._thread.is_alive() and not self.loop.is_closed() and self._pid == os.getpid()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller runs on this loop."""
+        return threading.get_ident() == self._thread.ident
+
+    def release(self) -> None:
+        """One user less; the last one stops the loop, and waits for that."""
+        with LoopThread._lock:
+            self._nusers -= 1
+            if self._nusers > 0:
+                return
+            if LoopThread._shared is self:
+                LoopThread._shared = None
+        if not self.is_alive:
+            return
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        if not self.is_here:
+            self._thread.join(5.0)
+
+    def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
+        """Run `work` on the loop, and wait for what it returns or raises.
+
+        Ctrl-C cancels it.
+
+        Raises:
+            BlockingCall: the caller is on the loop, which would wait for itself.
+            TimeoutError: `timeout_seconds` passed; the work is cancelled.
+        """
+        if self.is_here:
+            work.close()
+            raise BlockingCall
+        try:
+            future = asyncio.run_coroutine_threadsafe(_guarded(work), self.loop)
+        except RuntimeError:
+            work.close()  # the loop was closed
+            raise
+        try:
+            value, error = future.result(timeout_seconds)
+        except BaseException:
+            future.cancel()  # nothing happens if it has ended by itself
+            raise
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # it holds this frame, which would hold it
+        return cast(T, value)
+
+    def call(self, function: Callable[..., object], *args: Any) -> None:
+        """Have `function(*args)` called on the loop; does not wait."""
+        self.loop.call_soon_threadsafe(function, *args)
+
+    def _run(self, started: threading.Event) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(started.set)
+        try:
+            self.loop.run_forever()
+        finally:
+            try:
+                tasks = asyncio.all_tasks(self.loop)
+                for task in tasks:
+                    task.cancel()
+                if tasks:
+                    self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+                self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+                self.loop.run_until_complete(self.loop.shutdown_default_executor())
+            finally:
+                asyncio.set_event_loop(None)
+                self.loop.close()
+
+
+class Latch:
+    """Lets one thread wait until a number of records have ended; made for one wait.
+
+    Cheaper than an Event: one lock that is taken at birth.
+    """
+
+    __slots__ = ("_lock", "nleft")
+
+    def __init__(self) -> None:
+        self.nleft = 1
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def __call__(self, record: object) -> None:
+        """A record has ended; on the loop."""
+        self.nleft -= 1
+        if self.nleft == 0:
+            self._lock.release()
+
+    def wait(self, timeout_seconds: float | None) -> bool:
+        """Whether it came to that in time.  Ctrl-C ends the wait."""
+        if timeout_seconds is None:
+            return self._lock.acquire()
+        return self._lock.acquire(timeout=max(0.0, min(timeout_seconds, threading.TIMEOUT_MAX)))
+
+
+class Callbacks:
+    """Calls users' functions one after another in a thread that lives while there are any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queue: list[tuple[Callable[[Any], object], Any]] = []
+        self._running = False
+
+    def put(self, function: Callable[[Any], object], argument: Any) -> None:
+        """Call `function(argument)` soon."""
+        with self._lock:
+            self._queue.append((function, argument))
+            if self._running:
+                return
+            self._running = True
+        threading.Thread(target=self._work, name="shoal-client-callbacks", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                queue, self._queue = self._queue, []
+                if not queue:
+                    self._running = False
+                    return
+            for function, argument in queue:
+                try:
+                    function(argument)
+                except Exception:
+                    _logger.exception("A callback of %r raised", argument)
+            del queue, function, argument
+
+
+CALLBACKS = Callbacks()
+
+
+async def _guarded(work: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:
+    """What `work` returns or raises: a SystemExit of a task must not end the loop itself."""
+    try:
+        return await work, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return None, error
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop

@@ -1,0 +1,392 @@
+"""The hand-written half of the blocking client: its life, and what futures ask of it.
+
+The other half, one method for each of the asynchronous client's, is generated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import threading
+import time
+import weakref
+from abc import ABCMeta
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self
+
+from shoal.client import current
+from shoal.client.blocking import Latch, LoopThread
+from shoal.client.control import AsyncClient
+from shoal.client.errors import BlockingCall
+from shoal.client.future import Future, exception_of
+from shoal.client.gathering import outcome_error
+from shoal.client.lifecycle import MISSING
+from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
+from shoal.client.options import connect_seconds, find_target, seconds_or
+from shoal.client.session import Session
+from shoal.protocol.payload import load
+
+EXIT_SECONDS_MAX = 3.0
+"""How long the end of the process waits for clients that were not closed."""
+
+_logger = logging.getLogger("shoal.client")
+
+_open: weakref.WeakSet[BlockingBase]
+
+
+class BlockingBase(metaclass=ABCMeta):  # noqa: B024  # for `register`: see client.py
+    """A connection to a scheduler.
+
+    Args:
+        address: of the scheduler, or a cluster; None: the one in the settings
+            (`scheduler-address`), or else a LocalCluster made for this client.
+        loop: not used; all blocking clients share one loop in a thread.
+        timeout: seconds for connecting, or a text such as "10s".
+        set_as_default: be the client that is meant when none is named, for dask as well.
+        scheduler_file: JSON file with the scheduler's `address`; waited for.
+        security: None, or the cluster's token (bytes) if it can't be found by the address.
+        asynchronous: make an AsyncClient instead, which is to be awaited.
+        name: part of `id`, for people.
+        heartbeat_interval: a text such as "5s", or milliseconds.
+        direct_to_workers: fetch results from workers; False: through the scheduler.
+        serializers, deserializers, extensions, connection_limit: not used.
+        kwargs: for the LocalCluster.
+
+    Raises:
+        OSError: nobody answers there, not in time, or it refuses us.
+        TypeError, ValueError: an argument makes no sense.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        asynchronous = kwargs.get("asynchronous", args[6] if len(args) > 6 else False)
+        if asynchronous:
+            return AsyncClient(*args, **kwargs)
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        address: Any = None,
+        loop: Any = None,
+        timeout: Any = MISSING,
+        set_as_default: bool = True,
+        scheduler_file: str | None = None,
+        security: Any = None,
+        asynchronous: bool = False,
+        name: str | None = None,
+        heartbeat_interval: Any = None,
+        serializers: Any = None,
+        deserializers: Any = None,
+        extensions: Any = None,
+        direct_to_workers: bool | None = None,
+        connection_limit: int = 512,
+        **kwargs: Any,
+    ) -> None:
+        self._closed = True  # until there is something to close
+        self._owned: list[Any] = []  # the cluster that was started for this client, if one was
+        seconds = connect_seconds(None if timeout is MISSING else timeout)
+        if find_target(address, scheduler_file, seconds) is None:
+            address = _local_cluster(security, kwargs)
+            self._owned.append(address)
+            kwargs = {}
+        self._async = AsyncClient(
+            address,
+            timeout=timeout,
+            set_as_default=set_as_default,
+            scheduler_file=scheduler_file,
+            security=security,
+            name=name,
+            heartbeat_interval=heartbeat_interval,
+            direct_to_workers=direct_to_workers,
+            **kwargs,
+        )
+        self._async.owner = weakref.ref(self)
+        self.session: Session = self._async.session
+        self._thread = LoopThread.acquire()
+        self._closed = False
+        self._context_token: Any = None
+        self._finalizer = weakref.finalize(self, _abandon, self.session, self._thread, self._owned)
+        self._finalizer.atexit = False  # the handler below waits, which a finalizer must not
+        try:
+            self._thread.run(self._async.start())
+        except BaseException:
+            self.close()
+            raise
+        _open.add(self)
+
+    # --- the end -----------------------------------------------------------------------------
+
+    def close(self, timeout: Any = None) -> None:
+        """Release all futures and disconnect; close the cluster if this client started it.
+
+        Args:
+            timeout: seconds; twice the one for connecting by default.
+        """
+        if self._closed:
+            return
+        if self._thread.is_here:
+            raise BlockingCall
+        self._closed = True
+        self._finalizer.detach()
+        try:
+            self._thread.run(self._async.close(timeout))
+        finally:
+            self._thread.release()
+            while self._owned:
+                self._owned.pop().close()
+
+    def shutdown(self) -> None:
+        """End the cluster, then this client."""
+        if self.cluster is not None:
+            self._owned[:] = [self.cluster]
+            self.close()
+        elif not self._closed:
+            self._thread.run(self._async.shutdown())
+            self.close()
+
+    def __enter__(self) -> Self:
+        self._context_token = current.enter(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        current.leave(self._context_token)
+        self.close()
+
+    # --- what it is --------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """How the scheduler knows this client."""
+        return self._async.id
+
+    @property
+    def status(self) -> str:
+        """`connecting`, `running`, `closing` or `closed`."""
+        return "closed" if self._closed else self._async.status
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether the caller runs on the client's own loop, where nothing may block."""
+        return self._thread.is_here
+
+    @property
+    def is_on_loop(self) -> bool:
+        """As `asynchronous`."""
+        return self._thread.is_here
+
+    @property
+    def loop(self) -> Any:
+        """The event loop that serves this client."""
+        return self._thread.loop
+
+    @property
+    def cluster(self) -> Any:
+        """The cluster that this client was given or has started; None if neither."""
+        return self._async.cluster
+
+    @property
+    def security(self) -> Any:
+        """As given."""
+        return self._async.security
+
+    @property
+    def scheduler_file(self) -> str | None:
+        """As given."""
+        return self._async.scheduler_file
+
+    @property
+    def direct_to_workers(self) -> bool | None:
+        """As given, or set."""
+        return self._async.direct_to_workers
+
+    @property
+    def scheduler_address(self) -> str:
+        """Where the scheduler is."""
+        return self._async.scheduler_address
+
+    @property
+    def futures(self) -> Mapping[Any, Record]:
+        """Key -> what is known of it, of everything that futures of this client hold now."""
+        return self._async.futures
+
+    @property
+    def dashboard_link(self) -> str:
+        """Address of the web page; empty if there is none, or it isn't known yet."""
+        return self._async.dashboard_link
+
+    def as_current(self) -> AbstractContextManager[None]:
+        """Make this the client that is meant when none is named, in this context."""
+        return current.as_current(self)
+
+    @classmethod
+    def current(cls, allow_global: bool = True) -> Any:
+        """The client of this context, or else the default one.
+
+        Raises:
+            ValueError: there is none.
+        """
+        return current.current_client(allow_global)
+
+    def __repr__(self) -> str:
+        return repr(self._async) if hasattr(self, "_async") else "<Client: not connected>"
+
+    def _repr_html_(self) -> str:
+        return self._async._repr_html_()
+
+    # --- waiting -----------------------------------------------------------------------------
+
+    def finish(self, work: Any) -> Any:
+        """The result of a coroutine; anything else as it is."""
+        return self._thread.run(work) if asyncio.iscoroutine(work) else work
+
+    def sync(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run the coroutine function `func` on the client's loop, and wait for its result.
+
+        Args:
+            kwargs: for the function, but for `callback_timeout` in seconds.
+        """
+        kwargs.pop("asynchronous", None)
+        seconds = seconds_or(kwargs.pop("callback_timeout", None), None)
+        work: Coroutine[Any, Any, Any] = func(*args, **kwargs)
+        return self._thread.run(work, seconds)
+
+    def future_result(self, future: Future, timeout: Any = None) -> Any:
+        """See `Future.result`.  A small result is read right here, without the loop."""
+        record = future.record
+        seconds = seconds_or(timeout, None)
+        started_at = time.monotonic()
+        self._wait(record, seconds)
+        if record.status == FINISHED:
+            value = record.value
+            if value is not None:
+                return load(value)
+        elif record.status in (ERROR, CANCELLED):
+            raise outcome_error(record)
+        left = None if seconds is None else seconds - (time.monotonic() - started_at)
+        return self._thread.run(self._async.await_future(future, left))
+
+    def future_exception(self, future: Future, timeout: Any = None) -> BaseException | None:
+        """See `Future.exception`."""
+        record = future.record
+        self._wait(record, seconds_or(timeout, None))
+        return outcome_error(record) if record.status == CANCELLED else exception_of(record)
+
+    def future_traceback(self, future: Future, timeout: Any = None) -> TracebackType | None:
+        """See `Future.traceback`."""
+        error = self.future_exception(future, timeout)
+        return None if error is None else error.__traceback__
+
+    async def await_future(self, future: Future, timeout: Any = None) -> Any:
+        """The result of one future, for whoever awaits it on whatever loop."""
+        work = self._async.await_future(future, timeout)
+        if self._thread.is_here:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+
+    def add_done_callback(self, future: Future, fn: Callable[[Future], object]) -> None:
+        """See `Future.add_done_callback`."""
+        self._async.add_done_callback(future, fn)
+
+    def refuse_cancelled(self, futures: Sequence[Future]) -> None:
+        """Raise CancelledError if one of these was cancelled."""
+        self._async.refuse_cancelled(futures)
+
+    def _wait(self, record: Record, seconds: float | None) -> None:
+        if record.status not in UNRESOLVED:
+            return
+        if self._thread.is_here:
+            raise BlockingCall
+        latch = Latch()
+        if self.session.watch(record, latch):
+            try:
+                ended = latch.wait(seconds)
+            except BaseException:
+                self.session.unwatch([record], latch)
+                raise
+            if not ended:
+                self.session.unwatch([record], latch)
+                raise TimeoutError(f"{record.key} has not ended within {seconds:g} s")
+
+
+_open = weakref.WeakSet()
+
+
+def _local_cluster(security: Any, options: dict[str, Any]) -> Any:
+    from importlib import import_module  # clusters are built on clients, not beneath them
+
+    if security is not None:
+        options = {**options, "security": security}
+    return import_module("shoal.deploy.local").LocalCluster(**options)
+
+
+def _abandon(session: Session, thread: LoopThread, owned: list[Any]) -> None:
+    """A client was collected without `close`, in whatever thread: nothing here may wait."""
+    current.remove_default(None)
+    if thread.is_alive:
+        thread.call(_leave_soon, session, thread, owned)
+
+
+def _leave_soon(session: Session, thread: LoopThread, owned: list[Any]) -> None:
+    leaving = asyncio.ensure_future(_leave(session, thread, owned))
+    _leaving.add(leaving)  # the loop itself refers to its tasks weakly
+    leaving.add_done_callback(_leaving.discard)
+
+
+async def _leave(session: Session, thread: LoopThread, owned: list[Any]) -> None:
+    try:
+        await session.close()
+        while owned:
+            await _call_aside(owned.pop().close)
+    finally:
+        thread.release()
+
+
+async def _call_aside(function: Callable[[], object]) -> None:
+    """Call a blocking function in a thread of its own; executors are shut as a process ends."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def work() -> None:
+        try:
+            function()
+        except Exception:  # at the end of the process, a cluster is closing itself as well
+            _logger.debug("Closing the cluster of a dropped client failed", exc_info=True)
+        try:
+            loop.call_soon_threadsafe(done.set_result, None)
+        except RuntimeError:
+            pass  # the loop was closed, so nobody waits
+
+    threading.Thread(target=work, name="shoal-client-closing", daemon=True).start()
+    await done
+
+
+_leaving: set[asyncio.Future[None]] = set()
+
+
+@atexit.register
+def _close_all() -> None:
+    """The process ends: say good-bye to schedulers, quietly, and not for long."""
+    for client in list(_open):
+        try:
+            client.close(EXIT_SECONDS_MAX)
+        except Exception:
+            pass  # there is nobody left to tell
+    thread = LoopThread.acquire()
+    try:
+        thread.run(_wait_for_leaving(), EXIT_SECONDS_MAX)
+    except Exception:
+        pass  # as above
+    finally:
+        thread.release()
+
+
+async def _wait_for_leaving() -> None:
+    if _leaving:
+        await asyncio.wait(list(_leaving))

@@ -1,0 +1,246 @@
+"""Results to the client: small ones are here already, large ones are fetched from their holders.
+
+Holders are asked directly, each for all it is asked for at once; then, where none can be reached,
+the scheduler fetches for us; and where the result has gone meanwhile, it is waited for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from shoal.client.errors import ResultUnreachable
+from shoal.client.future import exception_of, user_key
+from shoal.client.machine import CANCELLED, ERROR, FINISHED, Record
+from shoal.client.session import Delivery, Session
+from shoal.comms.exchange import ReplicaExchange
+from shoal.errors import FutureCancelledError
+from shoal.ids import TaskId
+from shoal.protocol.calls import FetchThroughScheduler
+from shoal.protocol.exceptions import from_failure
+from shoal.protocol.messages import ReplicaHeader, Replicas
+from shoal.protocol.payload import load
+
+REQUEST_BYTES_MAX: Final = 64 * 2**20
+"""Results asked of one worker in one request; one result is always allowed."""
+REQUEST_TASKS_MAX: Final = 2000
+HOLDERS_MAX: Final = 16
+"""Workers fetched from at once."""
+LOAD_ASIDE_NBYTES_MIN: Final = 2**20
+"""Streams from here on are unpickled in a thread, so that the loop stays responsive."""
+MISSING_SECONDS_MAX: Final = 30.0
+"""How long a result may be nowhere to be found while the scheduler believes in it."""
+PAUSE_SECONDS_MIN: Final = 0.02
+PAUSE_SECONDS_MAX: Final = 1.0
+
+FAILED: Final = object()
+"""Stands for a result that was skipped."""
+
+
+class Gathering:
+    """One gather under way.
+
+    Args:
+        skip: leave out what failed instead of raising.
+        direct: ask holders; False: only through the scheduler.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        exchange: ReplicaExchange,
+        *,
+        skip: bool = False,
+        direct: bool = True,
+        missing_seconds_max: float = MISSING_SECONDS_MAX,
+    ) -> None:
+        self._missing_seconds_max = missing_seconds_max
+        self._session = session
+        self._exchange = exchange
+        self._skip = skip
+        self._direct = direct
+        self._unreachable: dict[str, str] = {}  # holder -> why
+        self._error: BaseException | None = None
+        self.values: dict[Record, Any] = {}
+
+    async def run(self, records: Sequence[Record]) -> dict[Record, Any]:
+        """Wait for all records; their values, or FAILED where one was skipped.
+
+        Raises:
+            BaseException: what the first failed task raised, with its traceback.
+            FutureCancelledError: a task was cancelled.
+            ResultUnreachable: a result exists, but can't be brought here.
+        """
+        left = list(dict.fromkeys(records))
+        pause_seconds = PAUSE_SECONDS_MIN
+        give_up_at = None
+        while left:
+            await self._session.wait_all(left, until_failed=not self._skip)
+            far = self._take_near(left)
+            self._raise_error()
+            left = await self._fetch(far)
+            self._raise_error()
+            if not left:
+                break
+            now = time.monotonic()
+            give_up_at = give_up_at or now + self._missing_seconds_max
+            if now > give_up_at:
+                record = left[0]
+                why = "; ".join(f"{a}: {w}" for a, w in self._unreachable.items())
+                raise ResultUnreachable(user_key(record), record.holders, why or "it is not there")
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, PAUSE_SECONDS_MAX)
+            self._unreachable.clear()
+        return self.values
+
+    def _take_near(self, records: Sequence[Record]) -> list[Record]:
+        """Take what came along with the news; the rest has to be fetched."""
+        far = []
+        values = self.values
+        for record in records:
+            if record.status == FINISHED:
+                if record.value is not None:
+                    try:
+                        values[record] = load(record.value)
+                    except BaseException as error:
+                        self._fail(record, error)
+                else:
+                    far.append(record)
+            elif record.status in (ERROR, CANCELLED):
+                self._fail(record, outcome_error(record))
+            else:
+                far.append(record)  # lost again, or not waited for since another failed
+        return far
+
+    def _raise_error(self) -> None:
+        if self._error is not None and not self._skip:
+            error, self._error = self._error, None
+            raise error
+
+    def _fail(self, record: Record, error: BaseException) -> None:
+        """There will be no value.  The error is raised by `run` alone, since what a user's value
+        raises (a SystemExit, or an OSError like the network's own) must not be taken for ours."""
+        self.values[record] = FAILED
+        self._error = self._error or error
+
+    async def _fetch(self, far: list[Record]) -> list[Record]:
+        """Fetch what can be; those that nobody gave."""
+        left = far
+        while self._direct and left:
+            groups = self._group(left)
+            if not groups:
+                break
+            limit = asyncio.Semaphore(HOLDERS_MAX)
+            work = [self._fetch_from(a, group, limit) for a, group in groups.items()]
+            await _all(work)
+            left = [record for record in left if record not in self.values]
+        left = [record for record in left if record.status == FINISHED]
+        if left:
+            await self._fetch_through_scheduler(left)
+        return [record for record in far if record not in self.values]
+
+    def _group(self, records: Sequence[Record]) -> dict[str, list[Record]]:
+        """By holder: each record goes to the one that has least to send so far."""
+        groups: dict[str, list[Record]] = {}
+        nbytes: dict[str, int] = {}
+        for record in records:
+            holders = [a for a in record.holders if a not in self._unreachable]
+            if holders and record.status == FINISHED:
+                address = min(holders, key=lambda a: nbytes.get(a, 0))
+                nbytes[address] = nbytes.get(address, 0) + record.nbytes + 1000
+                groups.setdefault(address, []).append(record)
+        return groups
+
+    async def _fetch_from(
+        self, address: str, records: list[Record], limit: asyncio.Semaphore
+    ) -> None:
+        async with limit:
+            try:
+                for group in _requests(records):
+                    replicas, buffers = await self._exchange.get(
+                        address,
+                        [record.task for record in group],
+                        self._session.epoch,
+                        sum(record.nbytes for record in group),
+                    )
+                    if await self._take(replicas, buffers, group):
+                        # It lacks some of them: another holder, or the scheduler, may have them.
+                        self._unreachable[address] = "it no longer has it"
+            except OSError as error:  # the network's; what values raise is kept apart
+                self._unreachable[address] = str(error)
+
+    async def _fetch_through_scheduler(self, records: list[Record]) -> None:
+        for group in _requests(records):
+            tasks = [record.task for record in group]
+            delivery: Delivery = await self._session.call(
+                partial(FetchThroughScheduler, tasks=tasks)
+            )
+            await self._take(delivery.message, delivery.buffers, group)
+
+    async def _take(self, replicas: Replicas, buffers: list[Any], records: list[Record]) -> bool:
+        """Take values out of Replicas and their buffers; whether any was missing."""
+        by_task = {record.task: record for record in records}
+        at = 0
+        for header in replicas.replicas:
+            mine = buffers[at : at + header.nbuffers]
+            at += header.nbuffers
+            record = by_task.pop(header.task, None)
+            if record is None:
+                continue
+            try:
+                self.values[record] = await _load(header, mine)
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                self._fail(record, error)
+        for task, failure in replicas.failed:
+            record = by_task.pop(TaskId(task), None)
+            if record is not None:
+                self._fail(record, from_failure(failure))
+        return bool(by_task)
+
+
+async def _load(header: ReplicaHeader, buffers: Sequence[Any]) -> object:
+    """The value of one replica; within a process it is the object itself."""
+    stream = header.header
+    if type(stream) is bytes and len(stream) >= LOAD_ASIDE_NBYTES_MIN:
+        return await asyncio.to_thread(load, stream, buffers)
+    return load(stream, buffers)
+
+
+def outcome_error(record: Record) -> BaseException:
+    """What to raise for a record that ended without a result."""
+    exception = exception_of(record)
+    if exception is not None:
+        return exception
+    return FutureCancelledError(user_key(record), record.reason)
+
+
+def _requests(records: Sequence[Record]) -> list[list[Record]]:
+    """Groups of a bounded size, each for one request."""
+    groups: list[list[Record]] = []
+    nbytes = 0
+    for record in records:
+        fits = nbytes + record.nbytes <= REQUEST_BYTES_MAX
+        if groups and fits and len(groups[-1]) < REQUEST_TASKS_MAX:
+            groups[-1].append(record)
+            nbytes += record.nbytes
+        else:
+            groups.append([record])
+            nbytes = record.nbytes
+    return groups
+
+
+async def _all(work: Sequence[Any]) -> None:
+    """Run all; if one raises, the others end before it is raised."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

@@ -1,0 +1,171 @@
+"""What users may say about tasks and connections, checked and brought into one form."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import dask
+import dask.config
+
+from shoal import config
+from shoal.client.errors import SchedulerFileLate
+from shoal.errors import UnsupportedOption
+from shoal.protocol.handshake import Keyring
+from shoal.protocol.messages import TaskOptions
+from shoal.units import to_seconds
+
+_dask: Any = dask  # it ships annotations for half of its functions
+
+
+class Target(NamedTuple):
+    """Where a client shall connect to."""
+
+    address: str
+    token: bytes | None  # None: to be looked up
+    cluster: Any
+
+
+def task_options(
+    *,
+    priority: float = 0,
+    retries: int | None = None,
+    workers: Any = None,
+    allow_other_workers: bool | None = None,
+    resources: Mapping[str, float] | None = None,
+    actor: bool = False,
+) -> TaskOptions | None:
+    """Options as they travel; None if they are all as usual.  Annotations fill what is not given.
+
+    Raises:
+        TypeError, ValueError: an option that makes no sense.
+    """
+    annotations = _dask.get_annotations()
+    if annotations:
+        priority = priority or annotations.get("priority", 0)
+        retries = annotations.get("retries") if retries is None else retries
+        workers = annotations.get("workers") if workers is None else workers
+        resources = annotations.get("resources") if resources is None else resources
+        if allow_other_workers is None:
+            allow_other_workers = annotations.get("allow_other_workers")
+    if allow_other_workers not in (True, False, None):
+        raise TypeError(f"allow_other_workers is True or False, not {allow_other_workers!r}")
+    if allow_other_workers and workers is None:
+        raise ValueError("allow_other_workers=True only makes sense together with workers=")
+    if not (priority or retries or workers is not None or resources or actor):
+        return None
+    return TaskOptions(
+        priority=float(priority or 0),
+        retries=int(retries or 0),
+        workers=worker_names(workers),
+        allow_other_workers=bool(allow_other_workers),
+        resources={name: float(amount) for name, amount in (resources or {}).items()},
+        actor=actor,
+    )
+
+
+def worker_names(workers: Any) -> list[str]:
+    """Addresses, names or hosts, from one of them or several.
+
+    Raises:
+        TypeError: it is neither a text, a number, nor a list, tuple or set of those.
+    """
+    if workers is None:
+        return []
+    if isinstance(workers, (str, int, float)):
+        return [str(workers)]
+    if isinstance(workers, (list, tuple, set, frozenset)):
+        return sorted(str(worker) for worker in workers)
+    raise TypeError(
+        f"workers= is an address, name or host, or a list of them, not {type(workers).__name__}"
+    )
+
+
+def find_target(address: Any, scheduler_file: str | None, timeout_seconds: float) -> Target | None:
+    """The scheduler that the user means; None if none is named anywhere.
+
+    May wait for the scheduler file, so not to be called on a loop that has other work.
+
+    Raises:
+        TypeError: the address is of no kind that we know.
+        RuntimeError: the cluster is closed.
+        SchedulerFileLate: the file did not appear.
+    """
+    if address is None and scheduler_file is not None:
+        return Target(_read_scheduler_file(scheduler_file, timeout_seconds), None, None)
+    if address is None:
+        address = dask.config.get("scheduler-address", None)
+    if address is None:
+        return None
+    if isinstance(address, str):
+        return Target(address, None, None)
+    found = getattr(address, "scheduler_address", None)
+    if isinstance(found, str):
+        status = str(getattr(address, "status", "running")).rpartition(".")[2]
+        if status in ("closing", "closed"):
+            raise RuntimeError(
+                f"Trying to connect to an already closed or closing cluster {address!r}: "
+                "start a new one."
+            )
+        return Target(found, getattr(address, "token", None), address)
+    raise TypeError(
+        f"The scheduler's address must be a text, a cluster or None, not {type(address).__name__}"
+    )
+
+
+def keyring_of(security: Any, token: bytes | None) -> Keyring | None:
+    """The keys that the user gave; None if they are to be looked up by the address.
+
+    Raises:
+        TypeError: `security` is of no kind that we know.
+        UnsupportedOption: it asks for certificates.
+    """
+    if isinstance(security, Keyring):
+        return security
+    if isinstance(security, bytes):
+        return Keyring.from_token(security)
+    if security in (None, False, True):
+        return None if token is None else Keyring.from_token(token)
+    found = getattr(security, "token", None)
+    if isinstance(found, bytes):
+        return Keyring.from_token(found)
+    if isinstance(security, dict) or hasattr(security, "get_connection_args"):
+        if not getattr(security, "require_encryption", None) and not security:
+            return None if token is None else Keyring.from_token(token)
+        raise UnsupportedOption("security with certificates", "Connect with a token instead.")
+    raise TypeError(
+        "security= is None, a bool, a token (bytes) or something with a `token`, "
+        f"not {type(security).__name__}"
+    )
+
+
+def connect_seconds(timeout: Any) -> float:
+    """The deadline for connecting; the setting if none is given."""
+    given = None if timeout is None else to_seconds(timeout)
+    return float(config.read(config.Comm, connect_seconds=given).connect_seconds)
+
+
+@overload
+def seconds_or(timeout: Any, default: float) -> float: ...
+@overload
+def seconds_or(timeout: Any, default: None) -> float | None: ...
+def seconds_or(timeout: Any, default: float | None) -> float | None:
+    """`timeout` in seconds, or the default for None."""
+    return default if timeout is None else to_seconds(timeout)
+
+
+def _read_scheduler_file(path: str, timeout_seconds: float) -> str:
+    end = time.monotonic() + timeout_seconds
+    while True:
+        try:
+            found = json.loads(Path(path).read_text())["address"]
+            if isinstance(found, str):
+                return found
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # not there yet, or half written
+        if time.monotonic() > end:
+            raise SchedulerFileLate(path, timeout_seconds)
+        time.sleep(0.01)

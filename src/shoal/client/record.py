@@ -1,0 +1,66 @@
+"""What a client knows of one result that it wants: the noun of its machine."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from shoal.ids import ClientTaskId, Key, TaskId
+from shoal.protocol.messages import Failure
+
+PENDING: Final = "pending"
+FINISHED: Final = "finished"
+ERROR: Final = "error"
+CANCELLED: Final = "cancelled"
+LOST: Final = "lost"
+
+UNRESOLVED: Final = (PENDING, LOST)
+STATUSES: Final = (PENDING, FINISHED, ERROR, CANCELLED, LOST)
+
+
+class Record:
+    """One want of one key: what all futures of it share."""
+
+    __slots__ = (
+        "failure",
+        "holders",
+        "key",
+        "kind",
+        "nbytes",
+        "nfutures",
+        "number",
+        "reason",
+        "status",
+        "task",
+        "value",
+        "watchers",
+    )
+
+    def __init__(self, key: Key, number: ClientTaskId) -> None:
+        self.key = key
+        self.number = number  # ours, of this want
+        self.status = PENDING
+        self.nfutures = 0  # futures that hold it; at 0 it is released
+        self.task = TaskId(-1)  # the scheduler's, to ask the holders with; -1 = not known
+        self.nbytes = 0
+        self.value: bytes | None = None  # the result, pickled, if it is small
+        self.holders: list[str] = []
+        self.kind = ""  # "module.qualname" of the result's type
+        self.failure: Failure | None = None
+        self.reason = ""  # why it was cancelled
+        self.watchers: list[Any] | None = None  # whom the session tells; opaque here
+
+    def __repr__(self) -> str:
+        return f"<Record {self.key!r} #{self.number} {self.status} nfutures={self.nfutures}>"
+
+
+def check_record(record: Record) -> Iterator[str]:
+    """Sentences for what must never be true of one record."""
+    if record.status not in STATUSES:
+        yield f"{record!r} has no such status"
+    if record.status in UNRESOLVED and (record.value is not None or record.failure is not None):
+        yield f"{record!r} is unresolved, yet has an outcome"
+    if (record.status == ERROR) != (record.failure is not None):
+        yield f"{record!r}: error and failure do not go together"
+    if record.status == FINISHED and record.value is None and record.task < 0:
+        yield f"{record!r} is finished, but nobody can be asked for its value"
+    if record.status == LOST and record.holders:
+        yield f"{record!r} is lost, but has holders"

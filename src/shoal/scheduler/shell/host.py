@@ -1,0 +1,74 @@
+"""What peers and operations ask of the service that they belong to.
+
+They are told apart from it by these protocols, so that each can be read, and tested, by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from shoal.comms import Connection, PendingCalls
+from shoal.comms.exchange import ReplicaExchange
+from shoal.protocol.calls import Identity
+from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
+from shoal.scheduler.machine.step import SchedulerMachine
+from shoal.scheduler.model.entities import Client, Worker
+
+
+class Asker(Protocol):
+    """Whoever made a call, and will be answered."""
+
+    connection: Connection
+    calls: PendingCalls
+
+    def send(self, messages: Sequence[Message]) -> None:
+        """Send one frame, unless the connection has ended."""
+
+    def send_with_buffers(self, message: Message, buffers: Sequence[Any]) -> None:
+        """Send one message with out-of-band buffers, unless the connection has ended."""
+
+
+class Answering(Protocol):
+    """What answers calls that the machine can't."""
+
+    def begin(self, peer: Any, call: Any) -> None:
+        """Start to answer `call`, whose answer or refusal goes to `peer`."""
+
+
+class Host(Protocol):
+    """The service."""
+
+    machine: SchedulerMachine
+    exchange: ReplicaExchange
+
+    @property
+    def operations(self) -> Answering:
+        """Calls that the machine can't answer."""
+
+    def identity(self) -> Identity:
+        """What the scheduler and its workers are."""
+
+    def worker_joined(self, peer: Any, message: RegisterWorker) -> Worker:
+        """A worker has said who it is.  Raises NameTaken."""
+
+    def client_joined(self, peer: Any, message: RegisterClient) -> Client:
+        """A client has said who it is."""
+
+    def receive_from_worker(self, worker: Worker, messages: Sequence[Message]) -> None:
+        """A worker has spoken."""
+
+    def receive_from_client(self, client: Client, messages: Sequence[Message]) -> None:
+        """A client has spoken."""
+
+    def peer_lost(self, peer: Any, reason: Exception | None) -> None:
+        """A connection has ended."""
+
+    def peer_of(self, worker: Worker) -> Asker:
+        """The connection of a registered worker.  Raises ConnectionError: it has just gone."""
+
+    def dismiss(self, worker: Worker, reason: str) -> None:
+        """Have a worker close; what it ran is run elsewhere, and nothing is to blame."""
+
+    def close_soon(self, reason: str) -> None:
+        """Close in a task of its own."""

@@ -1,0 +1,321 @@
+"""What must be true between the machines; each one that is broken is a sentence.
+
+What must be true inside one machine is in that machine's own `invariants`; here is what only
+somebody who sees all of them can know.  A function's name is the invariant's name.  Four times to
+ask: after each step (cheap, `ALWAYS`), after each step of a run that looks at everything (`FULL`),
+once faults have stopped (`ENDED`), and once every future was released and every client has left
+(`GONE`).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+from shoal.client.machine import CANCELLED, ERROR, FINISHED, Record
+from shoal.scheduler.machine.invariants import check as check_scheduler
+from shoal.scheduler.model.entities import ERRED, MEMORY, NO_RUN
+from shoal.sim.client_side import ClientActor
+from shoal.sim.cluster import Cluster
+from shoal.sim.worker_side import WorkerActor
+
+Invariant: TypeAlias = Callable[[Cluster], Iterator[str]]
+
+# --- always ----------------------------------------------------------------------------------
+
+
+def what_is_needed_is_known(cluster: Cluster) -> Iterator[str]:
+    """The scheduler knows the keys that are wanted, what those depend on, and nothing else."""
+    known, tasks = cluster.oracle.known, cluster.scheduler.machine.state.tasks
+    if len(known) == len(tasks):
+        return
+    for key in known:
+        if key not in tasks:
+            yield f"the scheduler has forgotten {key!r}, which is needed"
+    for key in tasks:
+        if key not in known:
+            yield f"the scheduler keeps {key!r}, which nobody needs"
+
+
+def the_store_has_what_is_held(worker: WorkerActor) -> Iterator[str]:
+    """Values are in a worker's store exactly if its machine says so."""
+    held = worker.machine.state.held
+    if worker.store.keys() != held.keys():
+        yield f"{worker.name} stores {list(worker.store)} and holds {list(held)}"
+
+
+# --- in full ---------------------------------------------------------------------------------
+
+
+def the_scheduler_is_sound(cluster: Cluster) -> Iterator[str]:
+    """The scheduler's own invariants hold."""
+    yield from check_scheduler(cluster.scheduler.machine.state)
+
+
+def workers_are_sound(cluster: Cluster) -> Iterator[str]:
+    """The workers' own invariants hold."""
+    for worker in cluster.live_workers():
+        for sentence in worker.machine.broken_invariants():
+            yield f"{worker.name}: {sentence}"
+
+
+def stored_values_are_right(cluster: Cluster) -> Iterator[str]:
+    """Every value in any worker's memory is the one that belongs to its number."""
+    for worker in cluster.live_workers():
+        if worker.machine.state.epoch != cluster.epoch:
+            continue
+        for task, value in worker.store.items():
+            instance = cluster.oracle.by_task.get(task)
+            if instance is not None and value.fingerprint != instance.fingerprint:
+                yield f"{worker.name} holds another value of {instance.key!r} under {task}"
+
+
+def inline_values_are_right(cluster: Cluster) -> Iterator[str]:
+    """A value that the scheduler keeps itself is the one that belongs to its task."""
+    for key, task in cluster.scheduler.machine.state.tasks.items():
+        instance = cluster.oracle.known.get(key)
+        if task.value is not None and instance is not None:
+            fingerprint = int.from_bytes(task.value[:8], "big")
+            if fingerprint != instance.fingerprint:
+                yield f"the scheduler keeps another value of {key!r}"
+
+
+def blame_has_deaths(cluster: Cluster) -> Iterator[str]:
+    """A task is blamed at most once for each worker that was lost while it had it."""
+    for key, task in cluster.scheduler.machine.state.tasks.items():
+        instance = cluster.oracle.known.get(key)
+        if instance is not None and task.blame > instance.ndeaths:
+            yield f"{key!r} is blamed {task.blame} times for {instance.ndeaths} deaths"
+
+
+# --- once faults have stopped ----------------------------------------------------------------
+
+
+def wanted_work_ends(cluster: Cluster) -> Iterator[str]:
+    """Whatever is wanted is in memory or has failed."""
+    tasks = cluster.scheduler.machine.state.tasks
+    for key, instance in cluster.oracle.known.items():
+        task = tasks.get(key)
+        if instance.wants and (task is None or task.state not in (MEMORY, ERRED)):
+            state = "unknown" if task is None else f"{task.state}, waiting for {task.nwaiting}"
+            yield f"{key!r} is wanted, and is {state}"
+
+
+def clients_hear_of_it(cluster: Cluster) -> Iterator[str]:
+    """No future waits for anything more."""
+    for client in cluster.live_clients():
+        for record in client.unresolved:
+            yield f"{client.name} still waits for {record.key!r}, which is {record.status}"
+
+
+def calls_are_answered(cluster: Cluster) -> Iterator[str]:
+    """No client waits for the answer to a call."""
+    for client in cluster.live_clients():
+        for request, act in client.unanswered.items():
+            yield f"{client.name} waits for the answer to {act!r}, its call {request}"
+
+
+def everybody_is_back(cluster: Cluster) -> Iterator[str]:
+    """The scheduler knows each worker and each client that is there."""
+    state = cluster.scheduler.machine.state
+    for worker in cluster.live_workers():
+        if worker.address not in state.workers:
+            yield f"{worker.name} is there, and the scheduler does not know it"
+    nclients = len(cluster.live_clients())
+    if len(state.clients) != nclients:
+        yield f"{nclients} clients are there, and the scheduler knows {len(state.clients)}"
+
+
+def wants_have_futures(cluster: Cluster) -> Iterator[str]:
+    """The scheduler keeps nothing for a client that the client has let go of."""
+    for client in cluster.live_clients():
+        for number, instance in cluster.oracle.by_number.get(client.name, {}).items():
+            if number not in client.machine.by_number:
+                yield f"{instance.key!r} is kept for {client.name} as {number}, and it has let go"
+
+
+def replicas_are_booked(cluster: Cluster) -> Iterator[str]:
+    """The scheduler knows of every value that a worker holds, and of no other."""
+    workers = cluster.scheduler.machine.state.workers
+    for worker in cluster.live_workers():
+        known = workers.get(worker.address)
+        if known is None:
+            continue
+        booked = {task.id: task for task in known.has_what}
+        for number, replica in worker.machine.state.held.items():
+            if number not in booked:
+                yield f"{worker.name} holds {replica.key!r} as {number}; the scheduler can't know"
+        for number, task in booked.items():
+            if number not in worker.store:
+                yield f"{worker.name} lacks {task.key!r}, and the scheduler believes in it"
+
+
+def runs_are_booked(cluster: Cluster) -> Iterator[str]:
+    """A worker has no run that the scheduler does not count on, and the other way round."""
+    workers = cluster.scheduler.machine.state.workers
+    for worker in cluster.live_workers():
+        known = workers.get(worker.address)
+        if known is None:
+            continue
+        sent = {task.id: task for task in known.processing if task.run != NO_RUN}
+        for number, run in worker.machine.state.runs.items():
+            if number not in sent:
+                yield f"{worker.name} has {run!r}, and nobody counts on it"
+        for number, task in sent.items():
+            if number not in worker.machine.state.runs:
+                yield f"{worker.name} has no run of {task.key!r}, and the scheduler counts on it"
+
+
+def views_agree(cluster: Cluster) -> Iterator[str]:
+    """A client's future says what its task's state is."""
+    for client, record in _settled(cluster):
+        task = cluster.scheduler.machine.state.tasks.get(record.key)
+        if record.number not in cluster.oracle.by_number[client.name] or task is None:
+            yield f"{client.name} has {record!r}, and is not known to want it"
+        elif task.state != {ERROR: ERRED, FINISHED: MEMORY}.get(record.status, ""):
+            yield f"{client.name} has {record!r}, which is {task.state}"
+
+
+def failures_have_causes(cluster: Cluster) -> Iterator[str]:
+    """A task fails only for a cause that is known."""
+    for client, record in _settled(cluster):
+        instance = cluster.oracle.by_number[client.name].get(record.number)
+        if record.status != ERROR or instance is None:
+            continue
+        if not cluster.oracle.may_fail(instance, cluster.settings):
+            yield f"{record.key!r} failed, and nothing did that it needs"
+
+
+def failures_are_told(cluster: Cluster) -> Iterator[str]:
+    """What can't come out well doesn't."""
+    for client, record in _settled(cluster):
+        instance = cluster.oracle.by_number[client.name].get(record.number)
+        if record.status != FINISHED or instance is None:
+            continue
+        if cluster.oracle.must_fail(instance):
+            yield f"{record.key!r} has a result, though something it needs always raises"
+
+
+def results_can_be_had(cluster: Cluster) -> Iterator[str]:
+    """A large result is at a worker that the client was told, or that the scheduler knows."""
+    for client, record in _settled(cluster):
+        task = cluster.scheduler.machine.state.tasks.get(record.key)
+        if record.status != FINISHED or record.value is not None or task is None:
+            continue
+        addresses = [*record.holders, *(worker.address for worker in task.who_has or ())]
+        holders = [worker for worker in map(cluster.worker_at, addresses) if worker]
+        if not any(worker.serves(record.task, cluster.epoch) for worker in holders):
+            yield f"{client.name} is to find {record.key!r} at {addresses}, and can't"
+
+
+def talk_is_bounded(cluster: Cluster) -> Iterator[str]:
+    """So many messages for so many tasks, acts and faults: more is somebody going in circles."""
+    plan = cluster.plan
+    nfaults = len(plan.faults)
+    nmessages_max = 200 + (20 + 10 * nfaults) * (plan.ntasks + len(plan.acts) + nfaults)
+    if cluster.nmessages > nmessages_max:
+        yield f"{cluster.nmessages} messages were said, for {plan.ntasks} tasks"
+
+
+def _settled(cluster: Cluster) -> Iterator[tuple[ClientActor, Record]]:
+    """Futures that the scheduler still has to do with."""
+    for client in cluster.live_clients():
+        for record in client.held.values():
+            if record.status != CANCELLED:
+                yield client, record
+
+
+# --- once everything was released, and everybody has left ------------------------------------
+
+
+def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
+    """No task, and nothing about tasks, is left on the scheduler."""
+    state = cluster.scheduler.machine.state
+    for key in cluster.oracle.known:
+        yield f"{key!r} is still wanted"
+    for what, left in (
+        ("tasks", state.tasks),
+        ("tasks by number", state.task_by_id),
+        ("unrunnable tasks", state.unrunnable),
+        ("clients", state.clients),
+        ("codes", state.codes),
+    ):
+        if left:
+            yield f"the scheduler keeps {what}: {list(left.values())!r}"
+    for worker in state.workers.values():
+        for what, kept in (
+            ("processing", worker.processing),
+            ("has_what", worker.has_what),
+            ("leftovers", worker.leftovers),
+            ("told", worker.told),
+            ("nbytes", worker.nbytes),
+            ("nsent", worker.nsent),
+            ("occupancy_us", worker.occupancy_us),
+        ):
+            if kept:
+                yield f"the scheduler keeps {what} of {worker}: {kept!r}"
+
+
+def workers_let_go(cluster: Cluster) -> Iterator[str]:
+    """No value, run, fetch or code is left on a worker."""
+    for worker in cluster.live_workers():
+        state = worker.machine.state
+        for what, left in (
+            ("values", worker.store),
+            ("replicas", state.held),
+            ("runs", state.runs),
+            ("older runs", state.older_runs),
+            ("wants", state.wants),
+            ("peers", state.peers),
+            ("fetches", state.fetches),
+            ("codes", worker.codes),
+        ):
+            if left:
+                yield f"{worker.name} keeps {what}: {left!r}"
+
+
+def clients_let_go(cluster: Cluster) -> Iterator[str]:
+    """No record is left in a client that has released everything."""
+    for client in cluster.live_clients():
+        if client.machine.records or client.machine.by_number:
+            yield f"{client.name} keeps {list(client.machine.by_number.values())!r}"
+
+
+FULL: Final[tuple[Invariant, ...]] = (
+    the_scheduler_is_sound,
+    workers_are_sound,
+    stored_values_are_right,
+    inline_values_are_right,
+    blame_has_deaths,
+)
+ENDED: Final[tuple[Invariant, ...]] = (
+    wanted_work_ends,
+    clients_hear_of_it,
+    calls_are_answered,
+    everybody_is_back,
+    wants_have_futures,
+    replicas_are_booked,
+    runs_are_booked,
+)
+"""Time alone may still bring these about."""
+RESULTS: Final[tuple[Invariant, ...]] = (
+    *FULL,
+    views_agree,
+    failures_have_causes,
+    failures_are_told,
+    results_can_be_had,
+    talk_is_bounded,
+)
+"""True as soon as those in ENDED are."""
+RELEASED: Final[tuple[Invariant, ...]] = (clients_let_go,)
+GONE: Final[tuple[Invariant, ...]] = (the_scheduler_lets_go, workers_let_go)
+
+
+def broken(cluster: Cluster, invariants: tuple[Invariant, ...]) -> Iterator[tuple[str, str]]:
+    """(name, sentence) for each of `invariants` that does not hold."""
+    for invariant in invariants:
+        for sentence in invariant(cluster):
+            yield name_of(invariant), sentence
+
+
+def name_of(invariant: Callable[..., object]) -> str:
+    """An invariant's name in words."""
+    return invariant.__name__.replace("_", " ")

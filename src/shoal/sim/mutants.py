@@ -1,0 +1,232 @@
+"""Does the simulator find anything?  Guards of the machines, each deleted in turn.
+
+A mutant is a change of a machine's source text, made as the module is imported in a process of its
+own.  For each guard there must be a fault that needs it; a mutant that survives means that either
+the guard or a fault is missing.  `python -m shoal.sim.mutants` says how many seeds each one takes.
+"""
+
+import subprocess
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+NOTICED: Final = 3
+"""Exit code of a process whose mutant was noticed; not one that an exception would give."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One guard less."""
+
+    name: str  # what the machine then forgets
+    module: str
+    old: str  # occurs once
+    new: str
+
+
+MUTANTS: Final = (
+    Mutant(
+        "answers of stale runs count",
+        "shoal.scheduler.machine.on_worker",
+        "task.run != run or task.worker is not worker",
+        "task.worker is not worker",
+    ),
+    Mutant(
+        "results of stale runs are left where they are",
+        "shoal.scheduler.machine.on_worker",
+        "    if task is None:\n        core.free(worker, number)\n    elif task.worker is worker:",
+        "    if task is None:\n        return\n    elif task.worker is worker:",
+    ),
+    Mutant(
+        "a placed task whose input is lost is sent all the same",
+        "shoal.scheduler.machine.finishing",
+        "        elif dependent.state == PROCESSING and dependent.run == NO_RUN:\n",
+        "        elif False:\n",
+    ),
+    Mutant(
+        "a new worker does not help those that had none",
+        "shoal.scheduler.machine.on_membership",
+        "for task in list(state.unrunnable):",
+        "for task in list(state.unrunnable)[:0]:",
+    ),
+    Mutant(
+        "released replicas are not freed",
+        "shoal.scheduler.machine.releasing",
+        "            core.free(worker, task.id)\n",
+        "",
+    ),
+    Mutant(
+        "an inventory is believed whatever its epoch",
+        "shoal.scheduler.machine.on_membership",
+        "    if message.epoch == state.epoch:\n",
+        "    if True:\n",
+    ),
+    Mutant(
+        "retries are never used up",
+        "shoal.scheduler.machine.on_worker",
+        "        task.retries -= 1\n",
+        "",
+    ),
+    Mutant(
+        "a freed input is pulled from under a run",
+        "shoal.worker.machine.forgetting",
+        "            if replica.npins:\n",
+        "            if False:\n",
+    ),
+    Mutant(
+        "an input that its holder lacks is not asked of the next",
+        "shoal.worker.machine.gathering",
+        'lacks it")\n            _next_holder(state, want)\n',
+        'lacks it")\n',
+    ),
+    Mutant(
+        "values outlive the epoch that they belong to",
+        "shoal.worker.machine.step",
+        "forgetting.forget_epoch(state)",
+        "pass",
+    ),
+    Mutant(
+        "a worker that connects anew is a second one",
+        "shoal.scheduler.machine.on_membership",
+        "    if before is not None:\n",
+        "    if False:\n",
+    ),
+    Mutant(
+        "what a client says in one frame is settled at its end only",
+        "shoal.scheduler.machine.on_client",
+        "        settle_needs(core)\n    options = ",
+        "        pass\n    options = ",
+    ),
+    Mutant(
+        "a cancelled want may be shared by a new future",
+        "shoal.client.machine",
+        "    def _cancel(self, record: Record, reason: str) -> None:\n"
+        "        if self.records.get(record.key) is record:\n",
+        "    def _cancel(self, record: Record, reason: str) -> None:\n        if False:\n",
+    ),
+    Mutant(
+        "a release overtakes the submission before it",
+        "shoal.client.machine",
+        "        if self._released:\n            self._close_releases()\n",
+        "",
+    ),
+)
+
+
+class _MutatingLoader(SourceFileLoader):
+    """Reads a module's source, and changes it."""
+
+    mutant: Mutant
+
+    def get_data(self, path: str) -> bytes:
+        found = super().get_data(path)
+        return mutated(self.mutant, found.decode()).encode() if path == self.path else found
+
+    def path_stats(self, path: str) -> dict[str, object]:
+        raise OSError("what is mutated is never cached")
+
+    def set_data(self, path: str, data: object, *, _mode: int = 0o666) -> None:
+        """Keep no bytecode of it either."""
+
+
+class _MutatingFinder(MetaPathFinder):
+    """Finds one module, and has it changed as it is loaded."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._mutant.module:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.origin is not None:
+            loader = _MutatingLoader(fullname, spec.origin)
+            loader.mutant = self._mutant
+            spec.loader = loader
+        return spec
+
+
+def mutated(mutant: Mutant, source: str) -> str:
+    """The source text without the guard.
+
+    Raises:
+        LookupError: the guard is not there exactly once, so the mutant has to be written anew.
+    """
+    found = source.count(mutant.old)
+    if found != 1:
+        raise LookupError(f"the guard of {mutant.name!r} is in {mutant.module} {found} times")
+    return source.replace(mutant.old, mutant.new)
+
+
+def source_of(mutant: Mutant) -> str:
+    """The present source text of the mutant's module."""
+    spec = find_spec(mutant.module)
+    if spec is None or spec.origin is None:
+        raise LookupError(f"there is no module {mutant.module}")
+    return Path(spec.origin).read_text()
+
+
+def nseeds_to_find(mutant: Mutant, nseeds: int, *, start: int = 0) -> tuple[int, str] | None:
+    """How many seeds it takes to notice, and what is then said; None if `nseeds` don't.
+
+    Runs in a process of its own, since the machines are imported anew.
+    """
+    command = [sys.executable, "-m", "shoal.sim.mutants", "--one", mutant.name]
+    command += ["--seeds", str(nseeds), "--start", str(start)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    if answer.returncode not in (0, NOTICED):
+        raise RuntimeError(f"the mutant {mutant.name!r} can't be run:\n{answer.stderr}")
+    if answer.returncode == 0:
+        return None
+    number, _, sentence = answer.stdout.strip().partition(" ")
+    return int(number), sentence
+
+
+def _run_one(name: str, start: int, nseeds: int) -> int:
+    """In the child: the exit code is NOTICED if the mutant was."""
+    [mutant] = [mutant for mutant in MUTANTS if mutant.name == name]
+    mutated(mutant, source_of(mutant))
+    assert mutant.module not in sys.modules, "it is too late to change a module that is there"
+    sys.meta_path.insert(0, _MutatingFinder(mutant))
+    from shoal.sim.run import run
+    from shoal.sim.swarm import expand
+
+    for i, seed in enumerate(range(start, start + nseeds)):
+        verdict = run(expand(seed), checks_all=seed % 10 == 0)
+        if not verdict.is_good:
+            print(i + 1, f"{verdict.invariant}: {verdict.sentence}")
+            return NOTICED
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try every mutant; the exit code is 1 if one survives."""
+    parser = ArgumentParser(prog="python -m shoal.sim.mutants", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5000, help="how many each one may take")
+    parser.add_argument("--start", type=int, default=0, help="the first")
+    parser.add_argument("--one", help="run this one here, and stop when it is noticed")
+    options = parser.parse_args(arguments)
+    if options.one is not None:
+        return _run_one(options.one, options.start, options.seeds)
+    survivors = 0
+    for mutant in MUTANTS:
+        found = nseeds_to_find(mutant, options.seeds, start=options.start)
+        if found is None:
+            survivors += 1
+            print(f"{options.seeds:6} seeds: {mutant.name}: SURVIVED", flush=True)
+        else:
+            print(f"{found[0]:6} seeds: {mutant.name}: {found[1][:120]}", flush=True)
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

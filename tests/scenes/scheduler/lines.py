@@ -1,0 +1,106 @@
+"""What the scheduler says, as short lines of text, one for each thing said."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from shoal.ids import ClientTaskId, RunId, TaskId
+from shoal.protocol.calls import ANSWERS, Answer, PlaceScatter
+from shoal.protocol.keys import to_text
+from shoal.protocol.messages import (
+    DefineCode,
+    ForgetCode,
+    FreeReplicas,
+    Input,
+    Message,
+    RecallRuns,
+    RunTask,
+    Shutdown,
+    TaskCancelled,
+    TaskErred,
+    TaskInMemory,
+    TaskLost,
+)
+
+
+def place(address: str) -> str:
+    """`"tcp://a:1"` is a."""
+    return address.removeprefix("tcp://").removesuffix(":1")
+
+
+def places(addresses: list[str]) -> str:
+    """Several of them, in their order."""
+    return ",".join(place(address) for address in addresses)
+
+
+class Names:
+    """What the numbers in messages stand for."""
+
+    def __init__(self) -> None:
+        self.keys: dict[TaskId, str] = {}
+        self.nth_run: dict[RunId, int] = {}  # of its task
+        self.nruns: dict[TaskId, int] = {}
+        self.calls: dict[int, type[Message]] = {}
+
+    def run(self, task: TaskId, run: RunId) -> str:
+        """`"x #2"`: the second run of x."""
+        if run not in self.nth_run:
+            self.nruns[task] = self.nruns.get(task, 0) + 1
+            self.nth_run[run] = self.nruns[task]
+        return f"{self.keys[task]} #{self.nth_run[run]}"
+
+    def to_worker(self, message: Message, *, codes: bool) -> Iterator[str]:
+        """Lines about one message to a worker; about codes only if asked."""
+        match message:
+            case RunTask():
+                self.keys[message.task] = to_text(message.key)
+                inputs = [self.input(item) for item in message.inputs if isinstance(item, Input)]
+                arrive = f" ({', '.join(inputs)})" if inputs else ""
+                yield f"run {self.run(message.task, message.run)}{arrive}"
+            case RecallRuns():
+                yield "recall " + ", ".join(self.run(task, run) for task, run in message.runs)
+            case FreeReplicas():
+                yield "free " + ", ".join(self.keys[task] for task in message.tasks)
+            case DefineCode() if codes:
+                yield f"code {message.payload.decode()}"
+            case ForgetCode() if codes:
+                yield "forget code " + ", ".join(str(code) for code in message.codes)
+            case DefineCode() | ForgetCode():
+                return
+            case Shutdown():
+                yield f"shut down: {message.reason}"
+            case _:
+                raise AssertionError(f"the scene has no words for {message}")
+
+    def input(self, item: Input) -> str:
+        """How an input that isn't there already gets there."""
+        if item.value is not None:
+            return f"{to_text(item.key)} inline"
+        return f"{to_text(item.key)} from {places(item.holders)}"
+
+    def to_client(self, message: Message, key_of: Callable[[ClientTaskId], str]) -> str:
+        """The line about one message to a client."""
+        match message:
+            case TaskInMemory():
+                where = "inline" if message.value is not None else f"at {places(message.holders)}"
+                return f"{key_of(message.task)} in memory {where}"
+            case TaskErred():
+                origin = to_text(message.failure.origin)
+                of = "" if origin in ("", key_of(message.task)) else f" (of {origin})"
+                return f"{key_of(message.task)} erred: {message.failure.text.splitlines()[0]}{of}"
+            case TaskLost():
+                return f"{key_of(message.task)} lost"
+            case TaskCancelled():
+                return f"{key_of(message.task)} cancelled: {message.reason}"
+            case Answer():
+                return f"answer {self.answer(message)}"
+        raise AssertionError(f"the scene has no words for {message}")
+
+    def answer(self, message: Answer) -> str:
+        """What a call was answered, addresses shortened."""
+        kind = self.calls.pop(message.request)
+        value: Any = msgspec.msgpack.decode(message.value, type=ANSWERS[kind])
+        if kind is PlaceScatter:
+            value = {self.keys[item.task]: item.workers for item in value}
+        return str(value).replace("tcp://", "").replace(":1'", "'")

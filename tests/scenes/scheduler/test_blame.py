@@ -1,0 +1,89 @@
+"""Workers die: who is to blame, and what goes on elsewhere."""
+
+from shoal.protocol.messages import TaskOptions
+from tests.scenes.scheduler.scene import Scene
+
+
+def test_a_task_that_kills_its_workers_is_not_run_for_ever() -> None:
+    """With one failure allowed, the second death under x ends it, with a text that says why."""
+    scene = Scene(allowed_failures=1)
+    scene.workers("a", "b", "d")
+    scene.submit(x=[], y=["x"])
+    scene.lose("a", "signal 9")
+    assert scene.take() == ["a: run x #1", "b: run x #2"]
+
+    scene.lose("b", "signal 9")
+    assert scene.take() == [
+        "c: x erred: KilledWorker: Task 'x' was running on 2 workers as they died; "
+        "the last was tcp://b:1 (signal 9).",
+        "c: y erred: KilledWorker: Task 'x' was running on 2 workers as they died; "
+        "the last was tcp://b:1 (signal 9). (of x)",
+    ]
+
+
+def test_only_what_may_have_been_executing_is_blamed(scene: Scene) -> None:
+    """One thread: x1 runs, x2 was sent and can't have begun, x3 is kept in the backlog."""
+    scene.workers("a")
+    scene.submit(x1=[], x2=[], x3=[], options=TaskOptions(workers=["a", "b"]))
+    assert scene.take() == ["a: run x1 #1", "a: run x2 #1"]
+
+    scene.lose("a")
+    assert [scene.task(key).blame for key in ("x1", "x2", "x3")] == [1, 0, 0]
+
+    scene.join("b")
+    assert scene.take() == ["b: run x1 #2", "b: run x2 #2"]
+
+
+def test_every_thread_has_a_suspect(scene: Scene) -> None:
+    """Two threads: x1 and x2 may both have been the cause."""
+    scene.workers("a", nthreads=2)
+    scene.submit(x1=[], x2=[], x3=[], x4=[])
+    scene.lose("a")
+    assert [scene.task(f"x{i}").blame for i in (1, 2, 3, 4)] == [1, 1, 0, 0]
+
+
+def test_nobody_is_blamed_for_a_worker_that_was_told_to_go(scene: Scene) -> None:
+    """Its end was asked for."""
+    scene.workers("a", "b")
+    scene.submit(x=[])
+    scene.lose("a", expected=True)
+    assert scene.take() == ["a: run x #1", "b: run x #2"]
+    assert scene.task("x").blame == 0
+
+
+def test_a_worker_that_leaves_gets_nothing_more_and_nobody_is_blamed(scene: Scene) -> None:
+    """It runs what it has; what is new goes elsewhere, and so does all of it once it has gone."""
+    scene.workers("a", "b")
+    scene.submit(x=[])
+    scene.leave("a")
+    scene.submit(y1=[], y2=[], y3=[])
+    assert scene.take() == ["a: run x #1", "b: run y1 #1", "b: run y2 #1"]
+
+    scene.lose("a")
+    assert scene.task("x").blame == 0
+    scene.finish("y1")
+    assert scene.take() == ["c: y1 in memory at b", "b: run x #2"]
+
+
+def test_results_of_a_leaving_worker_are_not_a_reason_to_run_there(scene: Scene) -> None:
+    """x is on a, which leaves: y fetches it to b."""
+    scene.workers("a", "b")
+    scene.submit(x=[])
+    scene.finish("x")
+    scene.leave("a")
+    scene.submit(y=["x"])
+    assert scene.take() == ["a: run x #1", "c: x in memory at a", "b: run y #1 (x from a)"]
+
+
+def test_the_loss_of_a_worker_that_was_replaced_is_old_news(scene: Scene) -> None:
+    """a connects anew before its first connection is known to have ended."""
+    scene.workers("a")
+    before = scene.worker("a")
+    scene.join("a")
+    scene.submit(x=[])
+    scene.take()
+
+    scene.machine.worker_lost(before, scene.now)
+    scene.machine.receive_from_worker(before, [], scene.now)
+    assert scene.machine.take_outgoing() == []
+    assert scene.state("x") == "processing"

@@ -1,0 +1,72 @@
+"""What clients may ask, and the story of a task."""
+
+from shoal.protocol.calls import HasWhat, NThreads, Story, WhoHas
+from tests.scenes.scheduler.scene import Scene
+
+
+def test_who_has_names_the_holders_of_each_key(scene: Scene) -> None:
+    """x has two copies, y runs, z is not known."""
+    scene.workers("a", "b")
+    scene.submit(x=[], y=[])
+    scene.finish("x")
+    scene.holds("b", "x")
+    scene.take()
+
+    scene.call(WhoHas, keys=["x", "y", "z"])
+    assert scene.take() == ["c: answer {'x': ['a', 'b'], 'y': []}"]
+    scene.call(WhoHas)
+    assert scene.take() == ["c: answer {'x': ['a', 'b']}"]
+
+
+def test_has_what_names_the_keys_on_each_worker(scene: Scene) -> None:
+    """By any name of the worker, or all of them."""
+    scene.workers("a", "b")
+    scene.submit(x=[])
+    scene.finish("x")
+    scene.take()
+
+    scene.call(HasWhat, workers=["a"])
+    scene.call(HasWhat)
+    assert scene.take() == ["c: answer {'a': ['x']}", "c: answer {'a': ['x'], 'b': []}"]
+
+
+def test_nthreads_tells_the_threads_of_each_worker(scene: Scene) -> None:
+    """Of those asked for; an unknown one is left out."""
+    scene.workers("a", "b", nthreads=3)
+    scene.call(NThreads, workers=["tcp://b:1", "z"])
+    scene.call(NThreads)
+    assert scene.take() == ["c: answer {'b': 3}", "c: answer {'a': 3, 'b': 3}"]
+
+
+def test_the_story_of_a_key_reads_in_order(scene: Scene) -> None:
+    """x runs, is lost, and runs again; what y does is another story."""
+    scene.workers("a", "b")
+    scene.submit(x=[], y=[])
+    scene.finish("x")
+    scene.lose("a")
+    scene.take()
+
+    told = [
+        (record.start, record.finish, record.cause) for record in scene.machine.story.about(["x"])
+    ]
+    assert told == [
+        ("released", "waiting", "SubmitTasks"),
+        ("waiting", "queued", "SubmitTasks"),
+        ("queued", "processing", "SubmitTasks"),
+        ("processing", "memory", "TaskFinished"),
+        ("memory", "released", "worker-lost"),
+        ("released", "waiting", "worker-lost"),
+        ("waiting", "queued", "worker-lost"),
+        ("queued", "processing", "worker-lost"),
+    ]
+    scene.call(Story, keys=["x"])
+    [line] = scene.take()
+    assert line.count("Transition(") == 8
+
+
+def test_the_story_keeps_the_latest_records_only() -> None:
+    """It is bounded, whatever happens."""
+    scene = Scene(story_records_max=4)
+    scene.submit(x=[], y=[], z=[])
+    assert len(scene.machine.story) == 4
+    assert [record.finish for record in scene.machine.story.about(["z"])] == ["queued"]

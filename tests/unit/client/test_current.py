@@ -1,0 +1,80 @@
+"""Which client dask computes with, whatever is installed under the name `distributed`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+SCRIPT = """
+import dask
+import dask.config
+from shoal.client.blocking import LoopThread
+from shoal.client.client import Client
+from tests.unit.client.fake_scheduler import TOKEN, FakeScheduler
+
+scheduler = FakeScheduler()
+thread = LoopThread.acquire()
+thread.run(scheduler.__aenter__())
+with Client(scheduler.address, security=TOKEN) as client:
+    print(dask.config.get("scheduler") == "dask.distributed")
+    x = dask.delayed(len)([1, 2])
+    print(x.compute(), len(scheduler.numbers) > 0)
+    [kept] = dask.persist(x)
+    print(type(kept.dask[kept.key]).__name__, kept.compute())
+print(dask.config.get("scheduler", None))
+print(x.compute(scheduler="synchronous"))
+thread.run(scheduler.__aexit__())
+thread.release()
+"""
+
+
+def run(*path: Path) -> list[str]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT]))}
+    command = [sys.executable, "-W", "error", "-c", SCRIPT]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env=environ, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split("\n")[:-1]
+
+
+@pytest.fixture
+def another(tmp_path):
+    """Some package called `distributed` that knows of no client."""
+    package = tmp_path / "distributed"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "def get_client():\n    raise ValueError('no client')\n"
+        "class Client:\n    current = classmethod(lambda cls, **_: get_client())\n"
+    )
+    (package / "worker.py").write_text("from distributed import get_client\n")
+    return tmp_path
+
+
+@pytest.fixture
+def dropped_in(tmp_path):
+    """The package that leads to us, as it is once installed."""
+    facts = tmp_path / "distributed-2026.8.0+shoal.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Name: distributed\nVersion: 2026.8.0+shoal\n")
+    (tmp_path / "distributed").symlink_to(ROOT / "drop-in" / "src" / "distributed")
+    return tmp_path
+
+
+OURS = ["2 True", "Future 2", "None", "2"]
+
+
+def test_dask_finds_us_without_the_name_distributed():
+    assert run() == ["False", *OURS]
+
+
+def test_dask_finds_us_though_another_distributed_is_installed(another):
+    assert run(another) == ["False", *OURS]
+
+
+def test_dask_finds_us_by_name_where_the_name_is_ours(dropped_in):
+    assert run(dropped_in) == ["True", *OURS]

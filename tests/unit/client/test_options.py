@@ -1,0 +1,151 @@
+"""What users say, brought into one form; and errors that travel."""
+
+import json
+import pickle
+
+import dask
+import pytest
+
+from shoal.client import errors
+from shoal.client.computing import in_shape_of, replaced, tasks_of
+from shoal.client.future import Future
+from shoal.client.options import (
+    connect_seconds,
+    find_target,
+    keyring_of,
+    task_options,
+    worker_names,
+)
+from shoal.errors import UnsupportedOption
+from shoal.protocol.handshake import CLIENT, Keyring
+
+
+class Cluster:
+    scheduler_address = "tcp://10.0.0.1:8786"
+    token = b"t"
+    status = "running"
+
+
+def test_options_that_say_nothing_are_none():
+    assert task_options() is None
+    assert task_options(retries=0, allow_other_workers=False) is None
+    assert task_options(workers=[]) is not None
+
+
+def test_workers_are_named_in_many_ways():
+    assert worker_names("a") == ["a"]
+    assert worker_names(3) == ["3"]
+    assert worker_names({"b", "a"}) == ["a", "b"]
+    assert worker_names(None) == []
+    with pytest.raises(TypeError, match="not dict"):
+        worker_names({"a": 1})
+
+
+def test_the_scheduler_is_found_by_text_cluster_file_or_setting(tmp_path):
+    assert find_target("h:1", None, 1).address == "h:1"
+    cluster = Cluster()
+    assert find_target(cluster, None, 1) == ("tcp://10.0.0.1:8786", b"t", cluster)
+    path = tmp_path / "scheduler.json"
+    path.write_text(json.dumps({"address": "tcp://a:2"}))
+    assert find_target(None, str(path), 1).address == "tcp://a:2"
+    with dask.config.set({"scheduler-address": "tcp://b:3"}):
+        assert find_target(None, None, 1).address == "tcp://b:3"
+    assert find_target(None, None, 1) is None
+
+
+def test_what_is_no_scheduler_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="not int"):
+        find_target(5, None, 1)
+    closed = Cluster()
+    closed.status = "closed"
+    with pytest.raises(RuntimeError, match="closed"):
+        find_target(closed, None, 1)
+    broken = tmp_path / "scheduler.json"
+    broken.write_text("{")
+    with pytest.raises(TimeoutError, match=r"scheduler\.json"):
+        find_target(None, str(broken), 0.02)
+
+
+def test_keys_come_from_whatever_holds_a_token():
+    expected = Keyring.from_token(b"t").key(CLIENT)
+    for security in (b"t", Keyring.from_token(b"t"), Cluster()):
+        assert keyring_of(security, None).key(CLIENT) == expected
+    assert keyring_of(None, b"t").key(CLIENT) == expected
+    assert keyring_of(None, None) is None
+    with pytest.raises(TypeError, match="not int"):
+        keyring_of(5, None)
+    with pytest.raises(UnsupportedOption, match="certificates"):
+        keyring_of({"tls_ca_file": "ca.pem"}, None)
+
+
+def test_timeouts_have_units():
+    assert connect_seconds("500ms") == 0.5
+    assert connect_seconds(None) == 30
+
+
+def test_results_take_the_places_of_keys_and_futures():
+    assert in_shape_of([["a"], ("b", 0)], {"a": 1, ("b", 0): 2}) == [[1], 2]
+    x, y = Future("x"), Future("y")
+    values = {x: 1, y: "skipped"}
+    shapes = {"k": [x, (y, {x})], "n": 5}
+    assert replaced(shapes, values.get, "skipped") == {"k": [1, (None, {1})], "n": 5}
+    assert replaced([x, y], values.get, "skipped") == [1]
+    assert replaced([x, [y]], values.get, "skipped") == [1, [None]]
+    assert replaced(y, values.get, "skipped") is None
+
+
+def test_graphs_come_in_many_forms():
+    delayed = dask.delayed(len)([1, 2])
+    assert len(tasks_of(delayed)) >= 1
+    assert tasks_of({"a": 1}) == {"a": 1}
+    assert delayed.key in tasks_of(delayed.__dask_graph__())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.CyclicGraph(["a", "b"]),
+        errors.MissingKey("x", "y"),
+        errors.MissingKey("x"),
+        errors.UnpicklableTask("x", "no"),
+        errors.NoClient("waiting"),
+        errors.BlockingCall(),
+        errors.ClientClosed("c", "closed"),
+        errors.ForeignFuture("x"),
+        errors.UnboundFuture("x"),
+        errors.NoWorkers("scatter to", 3.0),
+        errors.WorkersLate(3, 1, 2.0),
+        errors.ResultUnreachable("x", ["a"], "no"),
+        errors.SchedulerFileLate("f", 1.0),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_travel_and_say_what_to_do(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+    assert len(str(error)) > 40
+
+
+def test_many_delayed_calls_are_not_culled_one_by_one(monkeypatch):
+    """Dask's own way takes quadratic time; ours must find the very same tasks."""
+    from dask.highlevelgraph import Layer
+
+    one = dask.delayed(len)([1, 2])
+    calls = [dask.delayed(max)(one, i) for i in range(20)]
+    seen = {}
+
+    def look(expr, keys, **_):
+        with monkeypatch.context() as patched:
+            patched.setattr(Layer, "cull", None)
+            seen["ours"] = tasks_of(expr)
+        seen["dask's"] = expr.__dask_graph__()
+        return list(keys)
+
+    dask.compute(*calls, scheduler=look)
+    assert set(seen["ours"]) == set(seen["dask's"])
+    dask.compute(dask.delayed(sum)(calls), scheduler=look)
+    assert set(seen["ours"]) == set(seen["dask's"])
+    with dask.config.set(delayed_optimize=lambda dsk, keys, **_: dsk):
+        assert one.compute(scheduler=lambda expr, keys, **_: [tasks_of(expr)])
