@@ -253,17 +253,20 @@ class ClientMachine:
 
     def release(self, records: Iterable[Record]) -> None:
         """One future less of each; the last one lets go of the want."""
-        released = self._released
         for record in records:
             record.nfutures -= 1
             if record.nfutures:
                 continue
-            if self.records.get(record.key) is record:
-                del self.records[record.key]
-            if self.by_number.pop(record.number, None) is not None:
-                if self._batch is not None:
-                    self._close_batch()
-                released.append(record.number)
+            self._let_go(record)
+
+    def _let_go(self, record: Record) -> None:
+        """End the want, if there is one still."""
+        if self.records.get(record.key) is record:
+            del self.records[record.key]
+        if self.by_number.pop(record.number, None) is not None:
+            if self._batch is not None:
+                self._close_batch()
+            self._released.append(record.number)
 
     def cancel(self, records: Iterable[Record], *, force: bool = False, reason: str = "") -> None:
         """End these wants now; what depends on them the scheduler will tell."""
@@ -276,9 +279,13 @@ class ClientMachine:
             self._say(CancelTasks(numbers, force, reason))
 
     def fail(self, record: Record, failure: Failure) -> None:
-        """A want that can't be said: its value could not be placed, its graph not be built."""
+        """A want that can't be met: its value could not be placed, its graph not be built.
+
+        The scheduler is told to let go of it, or it would wait for a value that nobody sends.
+        """
         if record.status in UNRESOLVED:
             record.failure = failure
+            self._let_go(record)
             self._resolve(record, ERROR)
 
     def fail_unsent(self, message: Message, failure: Failure) -> None:

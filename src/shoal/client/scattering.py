@@ -11,7 +11,7 @@ from dask.tokenize import tokenize
 
 from shoal.client.errors import NoWorkers
 from shoal.client.gathering import outcome_error
-from shoal.client.machine import FINISHED, Record
+from shoal.client.machine import CANCELLED, FINISHED, Record
 from shoal.client.session import Session
 from shoal.comms import CallTimeoutError
 from shoal.comms.exchange import ReplicaExchange
@@ -131,7 +131,7 @@ class Scattering:
         ncopies: int,
         timeout_seconds: float,
     ) -> None:
-        """Ask where to, and send the values there; ask again for those that nobody took.
+        """Ask where to, and send the values there; ask again for those that anybody did not take.
 
         Again and under the same numbers, because only then does the scheduler know where a value
         is on its way to, and notice when that worker dies.
@@ -142,8 +142,10 @@ class Scattering:
         ]
         for attempt in range(ATTEMPTS_MAX):
             await asyncio.sleep(attempt * PAUSE_SECONDS)
+            # What was cancelled meanwhile must not be wanted again under its old number.
+            parcels = [parcel for parcel in parcels if parcel.record.status != CANCELLED]
             for run in _consecutive(parcels):
-                await self._ask(run, workers, ncopies, timeout_seconds)
+                await self._ask(run, workers, ncopies, timeout_seconds, again=attempt > 0)
             parcels = await self._send(parcels, raises=attempt == ATTEMPTS_MAX - 1)
             if not parcels:
                 return
@@ -154,6 +156,8 @@ class Scattering:
         workers: Sequence[str],
         ncopies: int,
         timeout_seconds: float,
+        *,
+        again: bool,
     ) -> None:
         """Where these go; their numbers are consecutive."""
         try:
@@ -165,6 +169,7 @@ class Scattering:
                     [parcel.nbytes for parcel in parcels],
                     list(workers),
                     ncopies,
+                    again,
                 ),
                 timeout_seconds=timeout_seconds,
             )
@@ -175,10 +180,11 @@ class Scattering:
                 parcel.placement = placement
                 parcel.record.kind = kind_of(parcel.value)
                 # That the worker before was lost has been said by now, so it can't come later.
-                self._session.machine.place_again(parcel.record)
+                if placement.workers:
+                    self._session.machine.place_again(parcel.record)
 
     async def _send(self, parcels: Sequence[_Parcel], *, raises: bool) -> list[_Parcel]:
-        """Send each value to its workers; those that none of them took.
+        """Send each value to its workers; those that any of them did not take.
 
         Raises:
             OSError: `raises`, and there is one.
@@ -191,19 +197,13 @@ class Scattering:
             *(self._put(address, group) for address, group in by_worker.items()),
             return_exceptions=True,
         )
-        taken: dict[int, bool] = {}
-        problem: BaseException | None = None
+        left: dict[int, _Parcel] = {}
         for group, outcome in zip(by_worker.values(), outcomes, strict=True):
-            if outcome is None:
-                taken.update((parcel.record.number, True) for parcel in group)
-            elif isinstance(outcome, OSError):
-                problem = outcome
-            else:
+            if isinstance(outcome, OSError) and not raises:
+                left.update((parcel.record.number, parcel) for parcel in group)
+            elif outcome is not None:
                 raise outcome
-        left = [p for p in parcels if p.placement.workers and p.record.number not in taken]
-        if left and raises and problem is not None:
-            raise problem
-        return left
+        return [left[number] for number in sorted(left)]
 
     async def _put(self, address: str, parcels: Sequence[_Parcel]) -> None:
         headers: list[ReplicaHeader] = []

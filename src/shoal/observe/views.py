@@ -43,7 +43,7 @@ class MappingView(Mapping[K, V], Generic[K, V]):
         return map(self._from_key, list(self._source))
 
     def __len__(self) -> int:
-        return int(len(self._source))
+        return len(self._source)
 
     def __repr__(self) -> str:
         return repr(dict(self))
@@ -70,7 +70,7 @@ class _View:
         return bool(isinstance(other, _View) and self._entity is other._entity)
 
     def __hash__(self) -> int:
-        return int(hash(self._entity))
+        return hash(self._entity)
 
     def __repr__(self) -> str:
         return str(repr(self._entity))

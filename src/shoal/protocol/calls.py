@@ -112,6 +112,7 @@ class PlaceScatter(Message, frozen=True, tag=115):
     nbytes: list[int]
     workers: list[str] = []  # addresses, names or hosts that may take them; [] = any
     ncopies: int = 1  # 0 = one on each of the workers
+    again: bool = False  # a worker did not take them; numbers that are not wanted any more are not
 
 
 class RunOnScheduler(Message, frozen=True, tag=116):

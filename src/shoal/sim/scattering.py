@@ -92,6 +92,7 @@ class ScatterCall:
 
     def _ask(self, parcels: list[_Parcel]) -> None:
         self._npending += 1
+        again = self._nattempts > 1
         specs = [parcel.spec for parcel in parcels]
 
         def make(request: int) -> PlaceScatter:
@@ -102,6 +103,7 @@ class ScatterCall:
                 [spec.nbytes for spec in specs],
                 list(self._act.workers),
                 self._act.ncopies,
+                again,
             )
 
         self._session.ask_place(self, specs, make)

@@ -102,5 +102,5 @@ class Names:
         kind = self.calls.pop(message.request)
         value: Any = msgspec.msgpack.decode(message.value, type=ANSWERS[kind])
         if kind is PlaceScatter:
-            value = {self.keys[item.task]: item.workers for item in value}
+            value = {self.keys.get(item.task, "let go"): item.workers for item in value}
         return str(value).replace("tcp://", "").replace(":1'", "'")

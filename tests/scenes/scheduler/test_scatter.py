@@ -1,8 +1,10 @@
 """Values that come from clients: where they go, and what happens when they are lost."""
 
+from shoal.ids import Key
 from shoal.protocol.calls import PlaceScatter
 from tests.scenes.scheduler.scene import Scene
 
+AGAIN = {"keys": [Key("x")], "nbytes": [8], "again": True}
 GONE = "DataLost: The scattered value 'x' is go"
 
 
@@ -172,7 +174,7 @@ def test_a_place_for_a_value_that_is_not_wanted_any_more_is_none(scene: Scene) -
     scene.scatter("x", "y")
     scene.release("x")
     scene.join("a")
-    assert scene.take() == ["c: answer {'x': [], 'y': ['a']}"]
+    assert scene.take() == ["c: answer {'let go': [], 'y': ['a']}"]
 
 
 def test_who_let_go_of_a_value_brings_it_no_more_though_others_do(scene: Scene) -> None:
@@ -182,7 +184,7 @@ def test_who_let_go_of_a_value_brings_it_no_more_though_others_do(scene: Scene) 
     scene.want("x", client="e")
     scene.release("x", client="c")
     scene.join("a")
-    assert scene.take() == ["c: answer {'x': []}", "d: answer {'x': ['a']}"]
+    assert scene.take() == ["c: answer {'let go': []}", "d: answer {'x': ['a']}"]
 
     scene.lose_client("d")
     assert [line[:51] for line in scene.take()] == [f"e: x erred: {GONE}"]
@@ -204,3 +206,48 @@ def test_a_client_may_ask_again_for_a_place(scene: Scene) -> None:
 
     scene.holds("b", "x")
     assert scene.take() == ["c: x in memory at b"]
+
+
+def test_a_value_that_is_placed_again_is_expected_from_the_new_worker_only(scene: Scene) -> None:
+    """a refused x, so c asks again and is sent to b.  Then b goes: x is lost, though a lives."""
+    scene.workers("a", "b")
+    scene.scatter("x")
+    assert scene.take() == ["c: answer {'x': ['a']}"]
+    scene.call(
+        PlaceScatter, first=scene.actor("c").number("x"), keys=[Key("x")], nbytes=[8], again=True
+    )
+    assert scene.take() == ["c: answer {'x': ['b']}"]
+    scene.lose("b")
+    (line,) = scene.take()
+    assert line.startswith("c: x erred: DataLost")
+
+
+def test_a_value_let_go_of_meanwhile_is_not_wanted_anew_when_its_place_is_asked_again(
+    scene: Scene,
+) -> None:
+    """The future was cancelled as its value was on its way to a worker that did not take it."""
+    scene.workers("a")
+    scene.scatter("x")
+    number = scene.actor("c").number("x")
+    scene.release("x")
+    scene.take()
+    scene.call(PlaceScatter, first=number, keys=[Key("x")], nbytes=[8], again=True)
+    assert scene.take() == ["c: answer {'let go': []}"]
+    assert scene.state("x") == "forgotten"
+
+
+def test_a_lost_value_whose_place_was_asked_again_before_is_awaited_once_a_worker_joins(
+    scene: Scene,
+) -> None:
+    """The only worker leaves and goes as c asks again; the next one gets the value after all."""
+    scene.workers("a")
+    scene.scatter("x")
+    scene.leave("a")
+    scene.call(
+        PlaceScatter, first=scene.actor("c").number("x"), keys=[Key("x")], nbytes=[8], again=True
+    )
+    scene.lose("a")
+    scene.take()
+    scene.join("b")
+    assert scene.take() == ["c: answer {'x': ['b']}"]
+    assert scene.state("x") == "waiting"

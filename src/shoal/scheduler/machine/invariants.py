@@ -129,7 +129,7 @@ def worker_adds_up(state: SchedulerState, worker: Worker) -> Iterator[str]:
         if task.worker is not worker or task.state != PROCESSING:
             yield f"{worker} has {task!r}, which is placed on {task.worker}"
     for task in worker.has_what:
-        if task.who_has is None or worker not in task.who_has:
+        if task.who_has is None or task.who_has.count(worker) != 1:
             yield f"{worker} holds {task!r}, which does not know it"
     entries = {id(entry[2]) for entry in worker.backlog}
     for task in worker.processing:

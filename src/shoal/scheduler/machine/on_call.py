@@ -67,16 +67,18 @@ def on_place_scatter(core: Core, client: Client, call: PlaceScatter) -> None:
     """Say where values shall go, as soon as there is a worker; they are wanted from now on."""
     if core.releasing:
         settle_needs(core)
-    tasks = [
-        _want_value(core, client, ClientTaskId(call.first + index), key)
-        for index, key in enumerate(call.keys)
-    ]
+    numbers = [ClientTaskId(call.first + index) for index in range(len(call.keys))]
+    for number, key in zip(numbers, call.keys, strict=True):
+        if number in client.tasks:  # asked again: where it was to go before counts no more
+            _await_value(core, client, client.tasks[number])
+        elif not call.again:  # else it was let go of meanwhile, and nobody would do so again
+            _want_value(core, client, number, key)
 
     def place_if_possible() -> bool:
         workers = _takers(core, call)
         if not workers:
             return False
-        placements = [_place_value(core, client, call, task, workers) for task in tasks]
+        placements = [_place_value(core, client, call, number, workers) for number in numbers]
         core.to_client(client, answer(call.request, placements))
         return True
 
@@ -116,34 +118,41 @@ def _takers(core: Core, call: PlaceScatter) -> list[Worker]:
     return [worker for worker in workers if not worker.is_leaving]
 
 
-def _want_value(core: Core, client: Client, number: ClientTaskId, key: Key) -> Task:
-    """The task of one scattered value, wanted by the client; made if the key is new."""
+def _want_value(core: Core, client: Client, number: ClientTaskId, key: Key) -> None:
+    """The client wants a scattered value under a new number; its task is made if it is new."""
     task = core.state.tasks.get(key)
     if task is None:
         task = _new_scattered(core, key)
-    elif task.code is None and task.state == ERRED:  # it was lost; here it comes again
+    link_want(task, client, number)
+    _await_value(core, client, task)
+    tell(core, task, client, number)
+
+
+def _await_value(core: Core, client: Client, task: Task) -> None:
+    """The client is about to bring the value, unless it is here or a task will compute it."""
+    if task.code is None and task.state == ERRED:  # it was lost; here it comes again
         core.move(task, RELEASED)
         task.failure = None
-    if number not in client.tasks:  # else the client asks again, since a worker died meanwhile
-        link_want(task, client, number)
-        tell(core, task, client, number)
     if task.code is None and task.state != MEMORY:
-        core.state.scattering.setdefault(task, {}).setdefault(client, {})
+        core.state.scattering.setdefault(task, {})[client] = {}
     core.starting.append(task)
-    return task
 
 
 def _place_value(
-    core: Core, client: Client, call: PlaceScatter, task: Task, workers: list[Worker]
+    core: Core, client: Client, call: PlaceScatter, number: ClientTaskId, workers: list[Worker]
 ) -> Placement:
     """The workers that shall hold one scattered value.
 
     None for a key that is in memory or that a task will compute, and none if the value is no
-    longer wanted, or was lost on its way meanwhile: there is nothing to send.
+    longer wanted: there is nothing to send.
     """
-    brought = core.state.scattering.get(task)
-    if brought is None or client not in brought:
+    task = client.tasks.get(number)
+    if task is None:
+        return Placement(TaskId(0), [])
+    if task.code is not None or task.state == MEMORY:
         return Placement(task.id, [])
+    _await_value(core, client, task)
+    brought = core.state.scattering[task]
     chosen: dict[Worker, None] = {}
     if call.ncopies == 0:
         chosen.update(dict.fromkeys(workers))

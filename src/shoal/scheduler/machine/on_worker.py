@@ -75,8 +75,9 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
     unreachable = [
         peer for address in message.unreachable if (peer := core.state.workers.get(address))
     ]
-    for peer in unreachable:
-        worker.cannot_reach[peer.id] = until
+    if unreachable:
+        believed = {peer: until for peer, until in worker.cannot_reach.items() if until > core.now}
+        worker.cannot_reach = believed | {peer.id: until for peer in unreachable}
     task = _task_of_run(core, worker, message.task, message.run)
     if task is None:
         return
@@ -112,7 +113,7 @@ def on_replicas_gone(core: Core, worker: Worker, message: ReplicasGone) -> None:
     """The worker lost copies that it was not told to free."""
     for number in message.tasks:
         task = core.state.task_by_id.get(number)
-        if task is not None and task.who_has is not None and worker in task.who_has:
+        if task is not None and task in worker.has_what:
             lose_replica(core, task, worker)
 
 
@@ -142,7 +143,7 @@ def _ignore_stale_result(core: Core, worker: Worker, number: TaskId) -> None:
         core.free(worker, number)
     elif task.worker is worker:
         worker.leftovers[number] = None  # overwritten by the new run's, or dropped when that ends
-    elif task.who_has is None or worker not in task.who_has:
+    elif task not in worker.has_what:
         core.free(worker, number)
 
 

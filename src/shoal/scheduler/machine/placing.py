@@ -243,11 +243,11 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
 
 def _input(dependency: Task, worker: Worker) -> TaskId | Input:
     """How `worker` gets this input: it has it, it comes along, or these hold it."""
-    holders = dependency.who_has
-    if holders is not None and worker in holders:
+    if dependency in worker.has_what:
         return dependency.id
     if dependency.value is not None:
         return Input(dependency.id, dependency.key, dependency.nbytes, [], dependency.value)
+    holders = dependency.who_has
     assert holders is not None
     near: list[str] = []
     far: list[str] = []

@@ -123,7 +123,7 @@ class Task:
         self.wants: tuple[tuple[Client, ClientTaskId], ...] = ()
         self.worker: Worker | None = None  # where it is placed, if processing
         self.run: RunId = NO_RUN  # of the assignment, once sent
-        self.who_has: dict[Worker, None] | None = None
+        self.who_has: list[Worker] | None = None  # whether one has it, ask its `has_what`
         self.value: bytes | None = None  # the result itself, pickled, if small
         self.nbytes = -1
         self.kind = ""

@@ -46,5 +46,5 @@ class SchedulerSettings:
     unreachable_seconds: float = 30.0
     """How long we remember that one worker could not reach another."""
 
-    story_records_max: int = 50_000
+    story_records_max: int = 10_000
     """Transitions that the story keeps (about 150 bytes each)."""

@@ -106,18 +106,20 @@ def unlink_dependencies(task: Task) -> list[Task]:
 
 def link_replica(task: Task, worker: Worker) -> None:
     """`worker` holds a copy of the task's result, whose size is known."""
-    if task.who_has is None:
-        task.who_has = {}
-    if worker not in task.who_has:
-        task.who_has[worker] = None
+    if task not in worker.has_what:
+        if task.who_has is None:
+            task.who_has = [worker]
+        else:
+            task.who_has.append(worker)
         worker.has_what[task] = None
         worker.nbytes += task.nbytes
 
 
 def unlink_replica(task: Task, worker: Worker) -> None:
     """`worker` no longer holds a copy of the task's result."""
-    if task.who_has is not None and worker in task.who_has:
-        del task.who_has[worker]
+    if task in worker.has_what:
+        assert task.who_has is not None
+        task.who_has.remove(worker)
         del worker.has_what[task]
         worker.nbytes -= task.nbytes
         if not task.who_has:

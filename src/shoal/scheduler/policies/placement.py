@@ -60,8 +60,10 @@ class EarliestStart:
         """Microseconds until the inputs that `worker` lacks have arrived there."""
         total = 0.0
         for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
-            holders = dependency.who_has
-            if dependency.value is None and holders is not None and worker not in holders:
+            if dependency.value is None and dependency not in worker.has_what:
+                holders = dependency.who_has
+                if holders is None:
+                    continue  # it is lost, and the task will not run before it is back
                 total += self.latency_us + dependency.nbytes / self.bytes_per_us
                 if worker.cannot_reach and all(
                     worker.cannot_reach.get(holder.id, now) > now
@@ -102,8 +104,6 @@ def choose_scatter(workers: list[Worker], cursor: int) -> Worker:
     raise AssertionError("a turn is less than the number of threads")
 
 
-def first(workers: dict[Worker, None], n: int) -> Iterable[Worker]:
+def first(workers: list[Worker], n: int) -> list[Worker]:
     """The first `n` of `workers`, without a copy when there are no more."""
-    if len(workers) <= n:
-        return workers
-    return [worker for worker, _ in zip(workers, range(n), strict=False)]
+    return workers if len(workers) <= n else workers[:n]
