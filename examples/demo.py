@@ -28,14 +28,15 @@ def find_flights() -> Path:
 
 def read(folder: Path) -> Rows:
     """Every flight that left; those that were cancelled have no delay."""
-    with zipfile.ZipFile(folder / "flights.csv.zip") as archive:
-        with archive.open(archive.namelist()[0]) as file:
-            table = csv.DictReader(io.TextIOWrapper(file, "utf-8"))
-            return [
-                (row["carrier"], int(row["month"]), int(row["hour"]), float(row["dep_delay"]))
-                for row in table
-                if row["dep_delay"] not in ("", "NA")
-            ]
+    with (
+        zipfile.ZipFile(folder / "flights.csv.zip") as archive,
+        archive.open("flights.csv") as file,
+    ):
+        return [
+            (row["carrier"], int(row["month"]), int(row["hour"]), float(row["dep_delay"]))
+            for row in csv.DictReader(io.TextIOWrapper(file, "utf-8"))
+            if row["dep_delay"] not in ("", "NA")
+        ]
 
 
 def of_month(rows: Rows, month: int) -> Rows:

@@ -1,4 +1,4 @@
-"""Worker processes are killed at the worst moments, and how long until the right result is there."""
+"""Worker processes are killed at the worst moments; how long until the right result is there?"""
 
 import os
 import signal
@@ -70,13 +70,12 @@ def recoveries(nrounds: int, folder: str) -> dict[str, list[float]]:
     ):
         nworkers = 2
         for n in range(nrounds):
-            for kind in seconds:
+            for kind, taken in seconds.items():
                 client.run(make, 1)  # workers have this module and numpy loaded, as at work
                 if kind == "only holder":
-                    taken = kill_the_only_holder(client, n)
+                    taken.append(kill_the_only_holder(client, n))
                 else:
-                    taken = kill_while_it_computes(client, os.path.join(folder, f"marks-{n}"))
-                seconds[kind].append(taken)
+                    taken.append(kill_while_it_computes(client, os.path.join(folder, f"marks-{n}")))
                 nworkers += 1
                 cluster.scale(nworkers)
                 client.wait_for_workers(2, timeout=ROUND_SECONDS_MAX)

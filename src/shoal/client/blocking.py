@@ -86,10 +86,12 @@ class LoopThread:
         if self.is_here:
             work.close()
             raise BlockingCall
+        guarded = _guarded(work)
         try:
-            future = asyncio.run_coroutine_threadsafe(_guarded(work), self.loop)
+            future = asyncio.run_coroutine_threadsafe(guarded, self.loop)
         except RuntimeError:
-            work.close()  # the loop was closed
+            guarded.close()  # the loop was closed
+            work.close()
             raise
         try:
             value, error = future.result(timeout_seconds)
@@ -179,7 +181,7 @@ class Callbacks:
             for function, argument in queue:
                 try:
                     function(argument)
-                except Exception:
+                except BaseException:  # SystemExit, too, must not keep the others from their turn
                     _logger.exception("A callback of %r raised", argument)
             del queue, function, argument
 

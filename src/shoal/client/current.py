@@ -16,7 +16,7 @@ from shoal.client.errors import NoClient
 
 _context: ContextVar[Any] = ContextVar("shoal_client", default=None)
 _defaults: Final[list[weakref.ref[Any]]] = []  # the newest last
-_sources: Final[list[Callable[[], Any]]] = []
+_reasons: Final[list[Callable[[], str]]] = []
 _config: Any = None  # gives dask back the scheduler it had before the first default client
 
 
@@ -40,9 +40,18 @@ def remove_default(client: Any) -> None:
         restore.__exit__(None, None, None)
 
 
-def add_source(source: Callable[[], Any]) -> None:
-    """Ask `source` first: inside of a task it gives the worker's own client, elsewhere None."""
-    _sources.append(source)
+def add_reason(reason: Callable[[], str]) -> None:
+    """Where there is no client, ask `reason` why, and what to do; "" if it can't tell."""
+    _reasons.append(reason)
+
+
+def absence() -> NoClient:
+    """The error for where there is no client."""
+    for reason in _reasons:
+        why = reason()
+        if why:
+            return NoClient(why=why)
+    return NoClient()
 
 
 def find_client(allow_global: bool = True) -> Any:
@@ -50,10 +59,6 @@ def find_client(allow_global: bool = True) -> Any:
     client = _context.get()
     if client is not None:
         return client
-    for source in _sources:
-        client = source()
-        if client is not None:
-            return client
     if allow_global:
         for ref in reversed(_defaults):
             client = ref()
@@ -70,7 +75,7 @@ def current_client(allow_global: bool = True) -> Any:
     """
     found = find_client(allow_global)
     if found is None:
-        raise NoClient
+        raise absence()
     return found
 
 
@@ -98,7 +103,7 @@ def get_client(address: Any = None, timeout: Any = None, resolve_address: bool =
     wanted = getattr(address, "scheduler_address", address)
     if wanted is None:
         if found is None:
-            raise NoClient
+            raise absence()
         return found
     if found is not None and found.scheduler_address == wanted:
         return found

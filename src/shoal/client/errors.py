@@ -56,17 +56,18 @@ class UnpicklableTask(ShoalError, TypeError):
 class NoClient(ShoalError, ValueError):
     """Something needs a client, and there is none."""
 
-    def __init__(self, what: str = "") -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, what: str = "", why: str = "") -> None:
+        """`what` needs it; `why` there is none, and what to do, if that is known better here."""
+        super().__init__(what, why)
+        self.what, self.why = what, why
 
     def __str__(self) -> str:
-        return (
-            f"No clients found{' for ' + self.what if self.what else ''}.\n"
+        advice = self.why or (
             "Start a client and point it to the scheduler's address:\n"
             "  from shoal import Client\n"
             "  client = Client('host:8786')"
         )
+        return f"No clients found{' for ' + self.what if self.what else ''}.\n{advice}"
 
 
 class BlockingCall(ShoalError, RuntimeError):

@@ -91,17 +91,22 @@ class BlockingBase(metaclass=ABCMeta):  # noqa: B024  # for `register`: see clie
             address = _local_cluster(security, kwargs)
             self._owned.append(address)
             kwargs = {}
-        self._async = AsyncClient(
-            address,
-            timeout=timeout,
-            set_as_default=set_as_default,
-            scheduler_file=scheduler_file,
-            security=security,
-            name=name,
-            heartbeat_interval=heartbeat_interval,
-            direct_to_workers=direct_to_workers,
-            **kwargs,
-        )
+        try:
+            self._async = AsyncClient(
+                address,
+                timeout=timeout,
+                set_as_default=set_as_default,
+                scheduler_file=scheduler_file,
+                security=security,
+                name=name,
+                heartbeat_interval=heartbeat_interval,
+                direct_to_workers=direct_to_workers,
+                **kwargs,
+            )
+        except BaseException:  # an argument makes no sense
+            while self._owned:
+                self._owned.pop().close()
+            raise
         self._async.owner = weakref.ref(self)
         self.session: Session = self._async.session
         self._thread = LoopThread.acquire()

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from shoal.client.errors import ResultUnreachable
 from shoal.client.future import exception_of, user_key
-from shoal.client.machine import CANCELLED, ERROR, FINISHED, Record
+from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
 from shoal.client.session import Delivery, Session
 from shoal.comms.exchange import ReplicaExchange
 from shoal.errors import FutureCancelledError
@@ -78,6 +78,8 @@ class Gathering:
         pause_seconds = PAUSE_SECONDS_MIN
         give_up_at = None
         while left:
+            if any(record.status in UNRESOLVED for record in left):
+                give_up_at = None  # the scheduler knows that it is gone, and sees to it
             await self._session.wait_all(left, until_failed=not self._skip)
             far = self._take_near(left)
             self._raise_error()

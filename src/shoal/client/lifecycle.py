@@ -134,13 +134,19 @@ class ClientBase:
             raise ValueError(f"Unexpected keyword arguments: {sorted(self._cluster_options)}")
         self.cluster = target.cluster
         keyring = self._keyring(target)
-        await self.session.open(
-            target.address,
-            keyring,
-            timeout_seconds=self._timeout_seconds,
-            heartbeat_seconds=self._heartbeat_seconds,
-            versions={"shoal": VERSION, "dask": _dask.__version__},
-        )
+        try:
+            await self.session.open(
+                target.address,
+                keyring,
+                timeout_seconds=self._timeout_seconds,
+                heartbeat_seconds=self._heartbeat_seconds,
+                versions={"shoal": VERSION, "dask": _dask.__version__},
+            )
+        except BaseException:
+            if self._owns_cluster:
+                self._owns_cluster = False
+                await target.cluster.close()
+            raise
         self._exchange = ReplicaExchange(keyring)
         self.session.closers.append(self._exchange.close)
         if self._set_as_default:

@@ -10,7 +10,7 @@ order in which they were made, because a key that is released first and submitte
 another value.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -23,7 +23,6 @@ from shoal.client.record import (
     PENDING,
     UNRESOLVED,
     Record,
-    check_record,
 )
 from shoal.ids import ClientTaskId, CodeId, Epoch, Key
 from shoal.protocol.messages import (
@@ -52,7 +51,6 @@ __all__ = [
     "UNRESOLVED",
     "ClientMachine",
     "Record",
-    "check",
 ]
 
 FUNCTIONS_MAX: Final = 1000
@@ -484,24 +482,3 @@ class ClientMachine:
         if self._released:
             self._outgoing.append(ReleaseTasks(self._released))
             self._released = []
-
-
-def check(machine: ClientMachine) -> Iterator[str]:
-    """Sentences for what must never be true; none if all is well.  Cost: O(records)."""
-    for key, record in machine.records.items():
-        if record.key != key:
-            yield f"{record!r} is filed under {key!r}"
-        if record.nfutures < 1:
-            yield f"{record!r} is wanted by no future"
-        if record.status == CANCELLED:
-            yield f"{record!r} could be shared by a new future, though it is cancelled"
-        if machine.by_number.get(record.number) is not record:
-            yield f"{record!r} is live, but an answer would not find it"
-    for number, record in machine.by_number.items():
-        if record.number != number:
-            yield f"{record!r} is filed under number {number}"
-        if number >= machine._next_number:
-            yield f"{record!r} has a number that was not given out yet"
-        if machine.records.get(record.key) is not record:
-            yield f"{record!r} is awaited, but a new future of its key would not share it"
-        yield from check_record(record)

@@ -42,7 +42,10 @@ def task_options(
 
     Raises:
         TypeError, ValueError: an option that makes no sense.
+        UnsupportedOption: an actor is asked for.
     """
+    if actor:  # a copy of the object in its place would be wrong in silence
+        raise UnsupportedOption("actor=True", "Keep the state in tasks' results, or in a service.")
     annotations = _dask.get_annotations()
     if annotations:
         priority = priority or annotations.get("priority", 0)
@@ -55,7 +58,7 @@ def task_options(
         raise TypeError(f"allow_other_workers is True or False, not {allow_other_workers!r}")
     if allow_other_workers and workers is None:
         raise ValueError("allow_other_workers=True only makes sense together with workers=")
-    if not (priority or retries or workers is not None or resources or actor):
+    if not (priority or retries or workers is not None or resources):
         return None
     return TaskOptions(
         priority=float(priority or 0),
@@ -63,7 +66,6 @@ def task_options(
         workers=worker_names(workers),
         allow_other_workers=bool(allow_other_workers),
         resources={name: float(amount) for name, amount in (resources or {}).items()},
-        actor=actor,
     )
 
 

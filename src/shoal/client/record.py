@@ -1,6 +1,5 @@
 """What a client knows of one result that it wants: the noun of its machine."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from shoal.ids import ClientTaskId, Key, TaskId
@@ -50,17 +49,3 @@ class Record:
 
     def __repr__(self) -> str:
         return f"<Record {self.key!r} #{self.number} {self.status} nfutures={self.nfutures}>"
-
-
-def check_record(record: Record) -> Iterator[str]:
-    """Sentences for what must never be true of one record."""
-    if record.status not in STATUSES:
-        yield f"{record!r} has no such status"
-    if record.status in UNRESOLVED and (record.value is not None or record.failure is not None):
-        yield f"{record!r} is unresolved, yet has an outcome"
-    if (record.status == ERROR) != (record.failure is not None):
-        yield f"{record!r}: error and failure do not go together"
-    if record.status == FINISHED and record.value is None and record.task < 0:
-        yield f"{record!r} is finished, but nobody can be asked for its value"
-    if record.status == LOST and record.holders:
-        yield f"{record!r} is lost, but has holders"

@@ -73,7 +73,7 @@ class Submitting(ClientBase):
             retries: how often it may fail before the future does.
             priority: larger is sooner.
             allow_other_workers: `workers` is a preference only.
-            actor: keep the result on its worker, to be called there.
+            actor, actors: not supported; True raises UnsupportedOption.
             pure: equal calls share one task; False: each call is a task of its own.
             fifo_timeout: not used.
 
@@ -94,7 +94,7 @@ class Submitting(ClientBase):
         self.session.require_running()
         function = self._functions.prepare(func)
         if key is None:
-            key = key_of_call(function, args, kwargs, pure and not (actor or actors))
+            key = key_of_call(function, args, kwargs, pure)
             prefix = function.name
             named = False
         else:
@@ -104,6 +104,7 @@ class Submitting(ClientBase):
         needs = [self.record_of(future) for future in futures]
         session = self.session
         with session.lock:
+            session.require_running()  # what is wanted after the end, nobody would ever resolve
             if named:  # what was released under this name before must go first
                 session.take_dropped()
             records = session.machine.submit(
@@ -174,7 +175,7 @@ class Submitting(ClientBase):
         prefix = function.name
         items = zip(*iterables, strict=False)
         futures: list[Future] = []
-        unique = None if pure and not (actor or actors) else uuid4().hex
+        unique = None if pure else uuid4().hex
         with paused_collection():
             while part := list(islice(items, MAP_SLICE_TASKS)):
                 named = _keys_of_part(function, part, each, keys, len(futures), unique)
@@ -207,6 +208,7 @@ class Submitting(ClientBase):
         session = self.session
         canonical: list[Key] = [to_canonical(key) for key in keys]
         with session.lock:
+            session.require_running()  # it may have ended since the map began
             records = session.machine.submit(
                 function.definition,
                 prefix,
@@ -259,6 +261,7 @@ class Submitting(ClientBase):
             workers=workers,
             allow_other_workers=allow_other_workers,
             resources=resources,
+            actor=bool(actors),
         )
         futures = self._graph_futures(tasks_of(dsk), flat_keys(keys), options)
         if not sync:
@@ -315,6 +318,7 @@ class Submitting(ClientBase):
             workers=workers,
             allow_other_workers=allow_other_workers,
             resources=resources,
+            actor=bool(actors),
         )
         futures = computed(collections, optimize_graph, traverse, self._submitter(options))
         return self.gather(futures) if sync else futures
@@ -344,6 +348,7 @@ class Submitting(ClientBase):
             workers=workers,
             allow_other_workers=allow_other_workers,
             resources=resources,
+            actor=bool(actors),
         )
         return persisted(collections, optimize_graph, self._submitter(options))
 

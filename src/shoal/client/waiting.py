@@ -164,6 +164,8 @@ class as_completed:  # noqa: N801  # known by this name
             self.futures.clear()
             self.queue.clear()
             self._changed.notify_all()
+            waiters, self._waiters = self._waiters, []
+        _wake(waiters)
         if self._face is not None:
             self._face.session.unwatch(records, self._watcher)
 
@@ -177,8 +179,7 @@ class as_completed:  # noqa: N801  # known by this name
                 self.queue.append(future)
             self._changed.notify_all()
             waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            waiter.get_loop().call_soon_threadsafe(_resolve, waiter)
+        _wake(waiters)
 
     # --- one after another, blocking ---------------------------------------------------------
 
@@ -279,6 +280,12 @@ def _watcher_of(completed: as_completed) -> Callable[[Record], None]:
             found._on_end(record)
 
     return watcher
+
+
+def _wake(waiters: Iterable[asyncio.Future[None]]) -> None:
+    """Have those look again who iterate on loops; from any thread."""
+    for waiter in waiters:
+        waiter.get_loop().call_soon_threadsafe(_resolve, waiter)
 
 
 def _resolve(waiter: asyncio.Future[None]) -> None:

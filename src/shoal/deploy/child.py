@@ -22,6 +22,8 @@ from typing import Any, Final
 
 import dask.config
 
+from shoal.protocol.keys import to_text
+
 CLOSE_SECONDS_MAX: Final = 4.0
 """A service that has not closed this long after it was asked to is ended all the same."""
 
@@ -172,7 +174,26 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
             "resources": document["options"].get("resources", {}),
         }
     )
+    from shoal.client import current  # now that nobody waits for us
+
+    current.add_reason(why_tasks_have_no_client)
     await _serve(worker, document, lifeline)
+
+
+def why_tasks_have_no_client() -> str:
+    """For whoever asks for the client inside of a task; empty elsewhere."""
+    from shoal.worker.shell.context import current_run
+
+    run = current_run.get()
+    if run is None:
+        return ""
+    return (
+        f"This is the task {to_text(run.key)!r}, and tasks have no client of their own: a worker "
+        "is let in as a worker only.\n"
+        "Submit from where the client is; or connect inside of the task, which keeps its thread "
+        "as long as it waits:\n"
+        "  with Client(get_worker().scheduler_address) as client: ..."
+    )
 
 
 async def _serve(service: Any, document: dict[str, Any], lifeline: Lifeline) -> None:

@@ -124,21 +124,21 @@ class Cluster:
             timeout: seconds after which processes are ended by signals; 5 if None.
 
         Returns:
-            None, or something to await if the cluster is asynchronous.
+            None, or something to await if the cluster is asynchronous or the caller on its loop.
         """
         seconds = CLOSE_SECONDS if timeout is None else to_seconds(timeout)
-        if self.asynchronous:
+        if self.asynchronous or self.called_from_running_loop:
             return self._in_background(self._closed(seconds))
-        if self._thread is None:
-            return None
-        if not self._thread.is_alive:  # as in a child of a fork
-            self._end_now(seconds)
+        thread, self._thread = self._thread, None  # ours alone: the exit handler may close as well
+        if thread is None:
             return None
         try:
-            self._thread.run(self._closed(seconds))
+            if thread.is_alive:
+                thread.run(self._closed(seconds))
+            else:  # as in a child of a fork
+                self._end_now(seconds)
         finally:
-            self._thread.release()
-            self._thread = None
+            thread.release()
         return None
 
     async def _closed(self, timeout_seconds: float) -> None:
@@ -252,8 +252,9 @@ class Cluster:
 
     def _background_ended(self, task: asyncio.Task[Any]) -> None:
         self._background.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            _logger.error("The cluster %s: %s", self.name, task.exception())
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _logger.error("The cluster %s: %s", self.name, error, exc_info=error)
 
     def _require_running(self) -> None:
         if self.status != Status.running:

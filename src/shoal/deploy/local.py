@@ -38,6 +38,7 @@ LATER_OPTIONS: Final = {
     "blocked_handlers": "Services have no handlers that could be blocked.",
     "interface": "Give host= instead.",
     "data": "Workers keep results in memory.",
+    "env": "Set the variables with dask.config.set({'distributed.nanny.environ': {...}}) instead.",
     "executor": "Workers have threads of their own.",
     "lifetime": "Scale the cluster instead.",
     "plugins": "Pass them to the client instead.",
@@ -52,7 +53,6 @@ LATER_OPTIONS: Final = {
 HARMLESS_OPTIONS: Final = frozenset(
     (
         "death_timeout",
-        "env",
         "heartbeat_interval",
         "lifetime_restart",
         "lifetime_stagger",
@@ -213,10 +213,14 @@ class LocalCluster(Cluster):
         self.workers[name] = worker
 
     async def _end_worker(self, name: Any) -> None:
-        worker = self.workers.pop(name)
-        if self.status == Status.running:
-            await self._ask(lambda n: calls.CloseWorkers(n, [worker.address]))
-        await self._site.end_worker(worker, CLOSE_SECONDS)
+        worker = self.workers.pop(name, None)
+        if worker is None:
+            return  # it has ended by itself meanwhile
+        try:
+            if self.status == Status.running:
+                await self._ask(lambda n: calls.CloseWorkers(n, [worker.address]))
+        finally:
+            await self._site.end_worker(worker, CLOSE_SECONDS)
 
     async def _close(self, timeout_seconds: float) -> None:
         await self._site.close(timeout_seconds)
@@ -239,7 +243,8 @@ class LocalCluster(Cluster):
         """Have `n` workers, or as many as give that much memory or that many cores.
 
         Returns at once; `wait_for_workers` waits for new ones.  Of workers that are too many, those
-        that were added last go; what they ran or held is computed again elsewhere.
+        that were added last go; what they ran or held is computed again elsewhere.  Those that
+        have died are started anew.
 
         Args:
             n: how many workers.
@@ -256,7 +261,10 @@ class LocalCluster(Cluster):
         if memory is not None:
             limit = self._worker_options["memory_limit"]
             if not limit:
-                raise ValueError("workers have no memory_limit, so memory= can't size the cluster")
+                raise ValueError(
+                    "Workers have no memory_limit, so memory= can't size the cluster. Scale by n= or "
+                    "cores=, or make the cluster with memory_limit=."
+                )
             wanted.append(math.ceil(to_nbytes(memory) / limit))
         if cores is not None:
             wanted.append(math.ceil(cores / self._worker_options["nthreads"]))
@@ -293,13 +301,20 @@ class LocalCluster(Cluster):
     async def _correct(self) -> None:
         """Bring the workers in line with whom we want; a later call waits for an earlier one."""
         async with self._correcting:
+            ended = [n for n, w in self.workers.items() if w.status in (Status.closed, Status.failed)]
+            for name in ended:  # by themselves; those that are wanted are started anew
+                await self._site.end_worker(self.workers.pop(name), CLOSE_SECONDS)
             wanted = list(self._names)
             going = [name for name in self.workers if name not in wanted]
             coming = [name for name in wanted if name not in self.workers]
-            await asyncio.gather(
+            outcomes = await asyncio.gather(  # to the end, or the next call finds some half done
                 *map(self._end_worker, going),
                 *map(self._add_worker, coming),
+                return_exceptions=True,
             )
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
 
     # --- looks -------------------------------------------------------------------------------
 
@@ -357,7 +372,7 @@ def _log_level(silence_logs: int | str | bool) -> int:
 def _check_options(options: Mapping[str, Any]) -> None:
     """Raise what is wrong with options that nobody knows, or that change what they can't."""
     for name in options:
-        if name in LATER_OPTIONS and options[name] is not None:
+        if name in LATER_OPTIONS and options[name]:
             raise UnsupportedOption(f"{name}=", LATER_OPTIONS[name])
     known = {*WORKER_OPTIONS, *HARMLESS_OPTIONS, *LATER_OPTIONS}
     unknown = [name for name in options if name not in known]

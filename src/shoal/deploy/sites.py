@@ -21,6 +21,8 @@ from shoal.deploy.errors import NotPlain
 from shoal.deploy.processes import ServiceProcess
 
 _BACKLOG: Final = 2048
+_TASKS_SECONDS_MAX: Final = 2.0
+"""How long tasks that are being executed may take to end as a cluster closes."""
 
 
 class Site(Protocol):
@@ -206,9 +208,11 @@ class LoopSite:
         """See `Site.close`."""
         if self._serving is not None:
             self._serving.cancel()
+        # A worker whose task goes on leaves its thread behind, but the scheduler must close.
+        for_tasks = min(_TASKS_SECONDS_MAX, timeout_seconds / 2)
         async with asyncio.timeout(timeout_seconds):
             await asyncio.gather(
-                *(worker.close(reason="the cluster closes") for worker in self._workers)
+                *(worker.close(for_tasks, "the cluster closes") for worker in self._workers)
             )
             if self.address:  # else it never listened
                 await self.scheduler.close(reason="the cluster closes")

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from shoal.client.invariants import check as check_client
 from shoal.client.machine import FINISHED, UNRESOLVED, ClientMachine, Record
-from shoal.client.machine import check as check_client
 from shoal.ids import ClientTaskId, CodeId, Epoch, Key, TaskId
 from shoal.protocol.calls import (
     Answer,

@@ -12,9 +12,9 @@ _MISSING: Final = object()
 
 
 class Results:
-    """Values by the number of their task.  Used on the worker's loop only.
+    """Values by the number of their task.  Changed on the worker's loop only.
 
-    Every method is O(1) unless it says so.
+    Tasks may look by key from their threads.  Every method is O(1) unless it says so.
     """
 
     __slots__ = ("_entries", "_task_by_key", "nbytes")
@@ -75,7 +75,8 @@ class Results:
     def by_key(self, key: Key, default: object = None) -> object:
         """The value of a key, or `default`."""
         task = self._task_by_key.get(key)
-        return default if task is None else self._entries[task][1]
+        entry = None if task is None else self._entries.get(task)
+        return default if entry is None else entry[1]
 
 
 class ResultsView(Mapping[object, object]):

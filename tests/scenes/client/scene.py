@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from shoal.client.machine import ClientMachine, Record, check
+from shoal.client.invariants import check
+from shoal.client.machine import ClientMachine, Record
 from shoal.ids import ClientTaskId, Epoch, Key, TaskId
 from shoal.protocol.messages import (
     CancelTasks,

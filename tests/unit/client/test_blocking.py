@@ -76,6 +76,30 @@ def test_waiting_for_oneself_is_refused_with_advice(thread):
         thread.run(wait_for_myself())
 
 
+@pytest.mark.filterwarnings("error")
+def test_work_for_a_loop_that_has_ended_is_refused_without_a_rest(recwarn):
+    thread = LoopThread.acquire()
+    thread.release()
+
+    async def work():
+        return 1
+
+    with pytest.raises(RuntimeError, match="closed"):
+        thread.run(work())
+    gc.collect()
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
+
+
+def test_a_callback_that_exits_does_not_silence_the_others(client):
+    called = threading.Event()
+    client.submit(inc, 1).add_done_callback(leave)
+    client.submit(inc, 2).add_done_callback(lambda future: called.set())
+    assert called.wait(10)
+    called.clear()
+    client.submit(inc, 3).add_done_callback(lambda future: called.set())
+    assert called.wait(10)
+
+
 def test_work_that_takes_too_long_is_cancelled(thread):
     cancelled = threading.Event()
 
@@ -393,3 +417,19 @@ def test_a_program_that_just_ends_is_quiet():
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "9\n", "")
+
+
+def test_a_map_that_outlives_its_scheduler_leaves_no_future_that_waits_for_ever(client, scheduler):
+    """What is wanted after the end would never be resolved."""
+
+    class Items(list):
+        def __iter__(self):
+            yield from range(MAP_SLICE_TASKS)
+            client.loop.call_soon_threadsafe(scheduler.hang_up)
+            client.session._ended_for_tests = None
+            while client.status == "running":
+                threading.Event().wait(0.001)
+            yield 1
+
+    with pytest.raises(ClientClosed):
+        client.map(inc, Items())

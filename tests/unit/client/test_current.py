@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from shoal.client import current
+
 ROOT = Path(__file__).parents[3]
 
 SCRIPT = """
@@ -78,3 +80,15 @@ def test_dask_finds_us_though_another_distributed_is_installed(another):
 
 def test_dask_finds_us_by_name_where_the_name_is_ours(dropped_in):
     assert run(dropped_in) == ["True", *OURS]
+
+
+def test_where_there_is_no_client_whoever_knows_says_why():
+    nobody_knows = str(current.absence())
+    assert "Start a client" in nobody_knows
+    why = ""
+    current.add_reason(lambda: why)
+    assert str(current.absence()) == nobody_knows
+    why = "this is a task"
+    with pytest.raises(ValueError, match="No clients found.\nthis is a task"):
+        current.get_client()
+    why = ""

@@ -109,6 +109,7 @@ def test_graphs_come_in_many_forms():
         errors.MissingKey("x"),
         errors.UnpicklableTask("x", "no"),
         errors.NoClient("waiting"),
+        errors.NoClient(why="it is a task"),
         errors.BlockingCall(),
         errors.ClientClosed("c", "closed"),
         errors.ForeignFuture("x"),

@@ -11,7 +11,7 @@ import pytest
 from shoal.client.control import AsyncClient
 from shoal.client.errors import ClientClosed, ForeignFuture, UnpicklableTask
 from shoal.client.future import Future, futures_of
-from shoal.client.machine import check
+from shoal.client.invariants import check
 from shoal.comms import CommClosedError, ConnectError
 from shoal.errors import FutureCancelledError
 from shoal.protocol.messages import CancelTasks, ReleaseTasks, SubmitTasks

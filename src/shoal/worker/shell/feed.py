@@ -185,7 +185,7 @@ class Feed:
             kind = type(message)
             if kind is RunFunction:
                 ncalls += 1
-                self.spawn(self._answer(message))
+                self.on_run_function(message)
             elif kind is WorkerWelcome:
                 self.heartbeat_seconds = message.heartbeat_seconds
                 self.threads.inline_bytes_max = message.inline_bytes_max
@@ -193,6 +193,10 @@ class Feed:
         if ncalls:
             messages = [message for message in messages if type(message) is not RunFunction]
         self.machine.receive(messages, self._loop.time())
+
+    def on_run_function(self, message: RunFunction) -> None:
+        """Call a function beside the tasks; no business of the machine's."""
+        self.spawn(self._call_and_answer(message))
 
     @_event
     def on_ended(self, ended: list[tuple[RunEnded, object]]) -> None:
@@ -339,8 +343,8 @@ class Feed:
         if not self.link.refused(effect.reason):
             self._on_close(effect.reason)
 
-    async def _answer(self, message: RunFunction) -> None:
-        """Call a function beside the tasks, and send what became of it."""
+    async def _call_and_answer(self, message: RunFunction) -> None:
+        """Call a function, and send what became of it."""
         current_worker.set(self._host)
         offered = {"dask_worker": self._host}
         outcome = await call_function(message.payload, offered, wait=message.wait)

@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import tempfile
+import threading
 from collections.abc import Generator, Mapping
 from typing import Any, Final, Self
 
@@ -48,7 +49,7 @@ class Worker:
     """Runs tasks of one scheduler, in threads of this process.
 
     `await Worker(...)` starts it; `async with Worker(...)` closes it as well.  It belongs to the
-    loop that it was started on; nothing of it may be called from elsewhere.
+    loop that it was started on; from elsewhere, tasks may look at what `context.Host` names.
     """
 
     def __init__(
@@ -102,7 +103,10 @@ class Worker:
         self.scheduler_address = str(parse_address(scheduler_address))
         self.nthreads = nthreads if nthreads is not None else cpu_count()
         if self.nthreads < 1:
-            raise ValueError(f"A worker needs at least one thread, not nthreads={nthreads}.")
+            raise ValueError(
+                f"A worker needs at least one thread, so nthreads={nthreads} can't be. Leave it "
+                "out for one thread for each CPU."
+            )
         self.memory_limit = memory_limit_bytes(
             self._settings.memory_limit if memory_limit is None else memory_limit, self.nthreads
         )
@@ -119,6 +123,7 @@ class Worker:
         self._sock = sock
         self._local_directory = local_directory
         self._made_directory = ""
+        self._making_directory = threading.Lock()  # tasks of several threads may look at once
         self._token = token
         self._keyring = keyring
         self._death_timeout = death_timeout
@@ -358,13 +363,14 @@ class Worker:
     @property
     def local_directory(self) -> str:
         """Where tasks may leave files; made at the first look, and removed at the end."""
-        if self._local_directory is None:
-            parent = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
-            parent = os.path.join(str(parent), f"dask-scratch-space-{os.getuid()}")
-            os.makedirs(parent, mode=0o700, exist_ok=True)
-            self._made_directory = tempfile.mkdtemp(prefix="worker-", dir=parent)
-            self._local_directory = self._made_directory
-        return self._local_directory
+        with self._making_directory:
+            if self._local_directory is None:
+                parent = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+                parent = os.path.join(str(parent), f"dask-scratch-space-{os.getuid()}")
+                os.makedirs(parent, mode=0o700, exist_ok=True)
+                self._made_directory = tempfile.mkdtemp(prefix="worker-", dir=parent)
+                self._local_directory = self._made_directory
+            return self._local_directory
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from shoal.comms import CommClosedError, Connection, FrameTooLarge
+from shoal.comms.exchange import SLOWEST_BYTES_PER_SECOND
 from shoal.ids import Epoch, TaskId
 from shoal.protocol.calls import Refusal, answer
 from shoal.protocol.exceptions import to_failure
@@ -23,6 +24,9 @@ from shoal.worker.shell.replicas import (
     unpack,
 )
 
+STALL_SECONDS: Final = 30.0
+"""As long as the one who asked waits for the first byte of an answer."""
+
 
 class ReplicaServer:
     """Answers GetReplicas and PutReplicas on every connection that the listener accepts."""
@@ -36,13 +40,16 @@ class ReplicaServer:
         look_up: Callable[[TaskId], Held | None],
         put: Callable[[Sequence[Held]], None],
         transfers_max: int,
+        stall_seconds: float = STALL_SECONDS,
     ) -> None:
         """`is_in`: whether numbers of that epoch are valid here, now; `look_up`: the value that a
         peer may have; `put`: keep these, and tell.
 
         `transfers_max`: large answers prepared and sent at once; others wait, in their order.
+        `stall_seconds`: how long a peer may take no byte of one, beside the time for its bytes.
         """
         self._address = address
+        self._stall_seconds = stall_seconds
         self._executor = executor
         self._is_in = is_in
         self._look_up = look_up
@@ -101,9 +108,15 @@ class ReplicaServer:
                 self._executor,
                 partial(pack, values, by_reference=False, address=self._address),
             )
-            if not connection.closed:
-                _reply(connection, message, packed, missing, self._address)
-                await connection.drain()
+            if connection.closed:
+                return
+            _reply(connection, message, packed, missing, self._address)
+            nbytes = sum([held.nbytes for held in values])
+            try:
+                async with asyncio.timeout(self._stall_seconds + nbytes / SLOWEST_BYTES_PER_SECOND):
+                    await connection.drain()
+            except TimeoutError:
+                connection.abort()  # it has given up on us by now; others wait for the room
 
     def on_put_replicas(
         self, connection: Connection, message: PutReplicas, buffers: Sequence[Any]
