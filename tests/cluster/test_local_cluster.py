@@ -17,10 +17,12 @@ import psutil
 import pytest
 
 from shoal import Client, LocalCluster
+from shoal.client.client import get_client
 from shoal.client.errors import WorkersLate
 from shoal.comms import ListenError
 from shoal.deploy.errors import ClusterClosed, NotPlain, ProcessDied, UnknownOptions, WrongWith
 from shoal.errors import UnsupportedOption
+from shoal.worker.shell.context import get_worker
 
 SCRIPT = """
 import json, sys
@@ -218,6 +220,59 @@ def test_a_worker_that_dies_later_is_noticed(caplog: pytest.LogCaptureFixture) -
             assert cluster.workers[1].exit_code == -signal.SIGKILL
             assert cluster.observed == {0}
         assert "worker 1 died: killed by SIGKILL" in caplog.text
+
+
+def test_a_worker_that_died_is_started_anew_when_the_cluster_is_scaled() -> None:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True) as cluster:
+        died = cluster.workers[0]
+        died.kill()
+        cluster.sync(died.finished, callback_timeout=10)
+        cluster.scale(1)
+        with Client(cluster) as client:
+            assert client.submit(os.getpid).result(10) not in (died.pid, os.getpid())
+        assert cluster.workers[0].pid != died.pid
+
+
+def test_a_task_that_asks_for_the_client_is_told_why_there_is_none_and_what_works() -> None:
+    def ask() -> tuple[str, int]:
+        why = ""
+        try:
+            get_client()
+        except ValueError as error:
+            why = str(error)
+        with Client(get_worker().scheduler_address) as client:
+            return why, client.submit(sum, [1, 2]).result(10)
+
+    with Client(n_workers=2, threads_per_worker=1, processes=True) as client:
+        why, three = client.submit(ask, key="asking").result(10)
+    assert "'asking'" in why
+    assert "get_worker().scheduler_address" in why
+    assert three == 3
+
+
+BEGAN, GO = threading.Event(), threading.Event()
+
+
+def stay() -> None:
+    BEGAN.set()
+    GO.wait(30)
+
+
+def test_a_task_that_goes_on_does_not_keep_a_cluster_of_threads_open(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False)
+    try:
+        with Client(cluster) as client:
+            kept = client.submit(stay)
+            assert BEGAN.wait(10)
+            cluster.close(timeout=0.2)
+            assert kept.status == "cancelled"
+        assert cluster.status == "closed"
+        assert cluster.scheduler.status == "closed"
+        assert "they are left behind" in caplog.text
+    finally:
+        GO.set()
 
 
 def test_a_worker_that_does_not_listen_is_ended_all_the_same() -> None:

@@ -10,6 +10,8 @@ from tools.accept.figure import GATES, Figure
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 10_000
 SEEDS_CHEAP = 300
+MUTANT_SEEDS = 4_000
+GUARDS_MIN = 5
 
 
 def simulate(seeds: int) -> Figure:
@@ -31,3 +33,20 @@ def some_seeds() -> Figure:
 def all_seeds() -> Figure:
     """As many clusters as a bug of one in a thousand needs to show itself surely."""
     return simulate(SEEDS)
+
+
+@GATES.register("simulator, deleted guards")
+def deleted_guards() -> Figure:
+    """Each named guard is deleted from a copy of its machine; seeds must notice."""
+    command = [sys.executable, "-m", "shoal.sim.mutants", "--seeds", str(MUTANT_SEEDS)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    print(done.stdout, end="")
+    noticed = re.findall(r"(\d+) of (\d+)", done.stdout)
+    value = f"{noticed[-1][0]} of {noticed[-1][1]} noticed" if noticed else done.stderr[-300:]
+    enough = bool(noticed) and int(noticed[-1][0]) >= GUARDS_MIN
+    return Figure(
+        "deleted guards turn the simulator red",
+        value,
+        f"all, and at least {GUARDS_MIN}",
+        passed=done.returncode == 0 and enough,
+    )

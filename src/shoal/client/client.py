@@ -48,7 +48,7 @@ class Client(BlockingBase):
             retries: how often it may fail before the future does.
             priority: larger is sooner.
             allow_other_workers: `workers` is a preference only.
-            actor: keep the result on its worker, to be called there.
+            actor, actors: not supported; True raises UnsupportedOption.
             pure: equal calls share one task; False: each call is a task of its own.
             fifo_timeout: not used.
 

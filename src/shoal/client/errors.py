@@ -106,7 +106,8 @@ class ForeignFuture(ShoalError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"The future {self.key!r} belongs to another client, whose scheduler may be another.\n"
+            f"Futures created by another client can't be used here: {self.key!r} is one, and its "
+            "client's scheduler may be another.\n"
             "Use the client that made it, or make one here by name: Future(key, client)."
         )
 

@@ -222,6 +222,11 @@ class BlockingBase(metaclass=ABCMeta):  # noqa: B024  # for `register`: see clie
         return self._async.futures
 
     @property
+    def refcount(self) -> Mapping[Any, int]:
+        """How many futures there are of each key; 0 of one that is not known.  Cost: O(keys)."""
+        return self._async.refcount
+
+    @property
     def dashboard_link(self) -> str:
         """Address of the web page; empty if there is none, or it isn't known yet."""
         return self._async.dashboard_link

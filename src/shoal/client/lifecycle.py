@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import AbstractContextManager
 from html import escape
@@ -240,6 +241,11 @@ class ClientBase:
         with self.session.lock:
             self.session.take_dropped()
             return {from_canonical(key): r for key, r in self.session.machine.records.items()}
+
+    @property
+    def refcount(self) -> Mapping[Any, int]:
+        """How many futures there are of each key; 0 of one that is not known.  Cost: O(keys)."""
+        return Counter({key: record.nfutures for key, record in self.futures.items()})
 
     @property
     def dashboard_link(self) -> str:

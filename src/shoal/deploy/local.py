@@ -262,8 +262,8 @@ class LocalCluster(Cluster):
             limit = self._worker_options["memory_limit"]
             if not limit:
                 raise ValueError(
-                    "Workers have no memory_limit, so memory= can't size the cluster. Scale by n= or "
-                    "cores=, or make the cluster with memory_limit=."
+                    "Workers have no memory_limit, so memory= can't size the cluster. Scale by n= "
+                    "or cores=, or make the cluster with memory_limit=."
                 )
             wanted.append(math.ceil(to_nbytes(memory) / limit))
         if cores is not None:
@@ -301,7 +301,9 @@ class LocalCluster(Cluster):
     async def _correct(self) -> None:
         """Bring the workers in line with whom we want; a later call waits for an earlier one."""
         async with self._correcting:
-            ended = [n for n, w in self.workers.items() if w.status in (Status.closed, Status.failed)]
+            ended = [
+                n for n, w in self.workers.items() if w.status in (Status.closed, Status.failed)
+            ]
             for name in ended:  # by themselves; those that are wanted are started anew
                 await self._site.end_worker(self.workers.pop(name), CLOSE_SECONDS)
             wanted = list(self._names)

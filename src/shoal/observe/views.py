@@ -369,11 +369,17 @@ class SchedulerView:
         asked = list(self.workers) if workers is None else list(workers)
         return {w: [task.key for task in self.workers[w].has_what] for w in asked}
 
-    def get_nbytes(self, keys: Iterable[object] | None = None) -> dict[object, int]:
-        """Size in memory of each result; of all that are known if none is named."""
+    def get_nbytes(
+        self, keys: Iterable[object] | None = None, summary: bool = True
+    ) -> dict[object, int]:
+        """Bytes in memory by prefix, or of each result; of all that are known if none is named."""
         asked = list(self.tasks) if keys is None else list(keys)
-        sizes = {key: self.tasks[key].nbytes for key in asked}
-        return {key: nbytes for key, nbytes in sizes.items() if nbytes >= 0}
+        sizes: dict[object, int] = {}
+        for task in (self.tasks[key] for key in asked):
+            if task.nbytes >= 0:
+                name = task.prefix.name if summary else task.key
+                sizes[name] = sizes.get(name, 0) + task.nbytes
+        return sizes
 
     def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
         """The recorded transitions of these keys, oldest first.  Cost: O(records)."""

@@ -17,6 +17,7 @@ from shoal.client.blocking import CALLBACKS, Latch, LoopThread
 from shoal.client.client import Client
 from shoal.client.control import AsyncClient
 from shoal.client.errors import BlockingCall, ClientClosed, NoClient
+from shoal.client.submitting import MAP_SLICE_TASKS
 from shoal.client.waiting import as_completed, wait
 from shoal.protocol.messages import ReleaseTasks, SubmitTasks
 from tests.unit.client.fake_scheduler import TOKEN, FakeScheduler
@@ -420,15 +421,15 @@ def test_a_program_that_just_ends_is_quiet():
 
 
 def test_a_map_that_outlives_its_scheduler_leaves_no_future_that_waits_for_ever(client, scheduler):
-    """What is wanted after the end would never be resolved."""
+    """What is wanted after the end, nobody would ever resolve."""
+    scheduler.holds = True
+    waiting = client.submit(inc, 0)
 
     class Items(list):
         def __iter__(self):
             yield from range(MAP_SLICE_TASKS)
             client.loop.call_soon_threadsafe(scheduler.hang_up)
-            client.session._ended_for_tests = None
-            while client.status == "running":
-                threading.Event().wait(0.001)
+            assert isinstance(waiting.exception(10), CancelledError)
             yield 1
 
     with pytest.raises(ClientClosed):

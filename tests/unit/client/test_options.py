@@ -109,7 +109,7 @@ def test_graphs_come_in_many_forms():
         errors.MissingKey("x"),
         errors.UnpicklableTask("x", "no"),
         errors.NoClient("waiting"),
-        errors.NoClient(why="it is a task"),
+        errors.NoClient(why="This is a task: submit from elsewhere."),
         errors.BlockingCall(),
         errors.ClientClosed("c", "closed"),
         errors.ForeignFuture("x"),

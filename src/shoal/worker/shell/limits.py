@@ -21,6 +21,22 @@ def cpu_count() -> int:
     return max(1, int(CPU_COUNT))
 
 
+def thread_count(asked: int | None) -> int:
+    """How many tasks a worker runs at once: as asked, or one for each CPU if None.
+
+    Raises:
+        ValueError: fewer than one.
+    """
+    if asked is None:
+        return cpu_count()
+    if asked < 1:
+        raise ValueError(
+            f"A worker needs at least one thread, so nthreads={asked} can't be. Leave it out for "
+            "one thread for each CPU."
+        )
+    return asked
+
+
 def host_memory_bytes() -> int:
     """Memory that the processes of this host, or container, share."""
     total = int(psutil.virtual_memory().total)

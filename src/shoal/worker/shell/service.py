@@ -30,7 +30,7 @@ from shoal.worker.model.entities import MachineSettings
 from shoal.worker.shell.context import live_workers
 from shoal.worker.shell.errors import WorkerRefused
 from shoal.worker.shell.feed import Feed
-from shoal.worker.shell.limits import cpu_count, memory_limit_bytes
+from shoal.worker.shell.limits import memory_limit_bytes, thread_count
 from shoal.worker.shell.link import SchedulerLink
 from shoal.worker.shell.views import StateView
 
@@ -101,12 +101,7 @@ class Worker:
         )
         self._comm_settings = config.read(config.Comm)
         self.scheduler_address = str(parse_address(scheduler_address))
-        self.nthreads = nthreads if nthreads is not None else cpu_count()
-        if self.nthreads < 1:
-            raise ValueError(
-                f"A worker needs at least one thread, so nthreads={nthreads} can't be. Leave it "
-                "out for one thread for each CPU."
-            )
+        self.nthreads = thread_count(nthreads)
         self.memory_limit = memory_limit_bytes(
             self._settings.memory_limit if memory_limit is None else memory_limit, self.nthreads
         )
