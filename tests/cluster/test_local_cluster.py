@@ -297,6 +297,7 @@ def test_unknown_options_are_named() -> None:
         {"protocol": "inproc://", "processes": True},
         {"interface": "lo"},
         {"preload": ["module"]},
+        {"env": {"A": "b"}},
         {"worker_class": object, "processes": True},
     ],
 )

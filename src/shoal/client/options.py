@@ -42,7 +42,7 @@ def task_options(
 
     Raises:
         TypeError, ValueError: an option that makes no sense.
-        UnsupportedOption: an actor is asked for.
+        UnsupportedOption: an actor or resources are asked for.
     """
     if actor:  # a copy of the object in its place would be wrong in silence
         raise UnsupportedOption("actor=True", "Keep the state in tasks' results, or in a service.")
@@ -54,18 +54,19 @@ def task_options(
         resources = annotations.get("resources") if resources is None else resources
         if allow_other_workers is None:
             allow_other_workers = annotations.get("allow_other_workers")
+    if resources:  # to ignore them would start more at once than the user can bear
+        raise UnsupportedOption("resources=", "Name the workers that may run it: workers=[...].")
     if allow_other_workers not in (True, False, None):
         raise TypeError(f"allow_other_workers is True or False, not {allow_other_workers!r}")
     if allow_other_workers and workers is None:
         raise ValueError("allow_other_workers=True only makes sense together with workers=")
-    if not (priority or retries or workers is not None or resources):
+    if not (priority or retries or workers is not None):
         return None
     return TaskOptions(
         priority=float(priority or 0),
         retries=int(retries or 0),
         workers=worker_names(workers),
         allow_other_workers=bool(allow_other_workers),
-        resources={name: float(amount) for name, amount in (resources or {}).items()},
     )
 
 

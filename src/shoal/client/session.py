@@ -137,8 +137,7 @@ class Session:
             return
         if self.status == "running":
             self.status = "closing"
-            if self._dropped:
-                self._pump()
+            self._pump()
             self.end("client-closed")
         await asyncio.shield(self._ended)
         await asyncio.gather(*self._closing, return_exceptions=True)
@@ -237,8 +236,8 @@ class Session:
 
     def want(self, key: Key) -> Record:
         """The record of a key that may be known by name only; it counts one more future."""
-        self.require_running()
         with self.lock:
+            self.require_running()  # under the lock, or the end could come in between
             record = self.machine.want(key)
         self.wake()
         return record

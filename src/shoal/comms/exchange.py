@@ -7,7 +7,7 @@ scatter), and the scheduler on behalf of clients that can't reach the workers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -67,11 +67,12 @@ class ReplicaExchange:
         """
         peer = await self._peer(address)
         request, reply = peer.calls.open(f"{len(tasks)} values", self._deadline(nbytes))
-        peer.connection.send([GetReplicas(request, list(tasks), epoch)])
         try:
+            peer.connection.send([GetReplicas(request, list(tasks), epoch)])
             replicas = await reply
             return replicas, peer.buffers.get(request, [])
         finally:
+            reply.cancel()  # nothing happens to one that has its answer
             peer.buffers.pop(request, None)
 
     async def put(
@@ -90,8 +91,11 @@ class ReplicaExchange:
         peer = await self._peer(address)
         nbytes = sum(replica.nbytes for replica in replicas)
         request, reply = peer.calls.open(f"keeping {len(replicas)} values", self._deadline(nbytes))
-        peer.connection.send_with_buffers(PutReplicas(request, list(replicas), epoch), buffers)
-        answer = await reply
+        try:
+            peer.connection.send_with_buffers(PutReplicas(request, list(replicas), epoch), buffers)
+            answer = await reply
+        finally:
+            reply.cancel()
         if isinstance(answer, Refusal):
             raise from_failure(answer.failure)
 
@@ -140,17 +144,22 @@ class ReplicaExchange:
         connection = await connect(
             address, self._keyring, WORKER, self._decoder, timeout_seconds=self._connect_seconds
         )
-        peer = _Peer(connection)
-        self._peers[address] = peer
+        peer = self._peers[address] = _Peer(connection, lambda: self._gone(address, peer))
         return peer
+
+    def _gone(self, address: str, peer: _Peer) -> None:
+        """A connection has ended: the next request dials anew."""
+        if self._peers.get(address) is peer:
+            del self._peers[address]
 
 
 class _Peer:
     """One worker, the requests under way there, and buffers that came before their reader woke."""
 
-    __slots__ = ("buffers", "calls", "connection")
+    __slots__ = ("_on_gone", "buffers", "calls", "connection")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, on_gone: Callable[[], None]) -> None:
+        self._on_gone = on_gone
         self.connection = connection
         self.calls = PendingCalls(connection.peer_address)
         self.buffers: dict[int, list[Any]] = {}
@@ -166,3 +175,4 @@ class _Peer:
 
     def _on_closed(self, reason: Exception | None) -> None:
         self.calls.close(reason)
+        self._on_gone()

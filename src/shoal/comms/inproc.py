@@ -95,7 +95,8 @@ class InprocConnection:
         if self.closed:
             raise CommClosedError.already(self.peer_address)
         peer = self._peer
-        assert peer is not None
+        if peer is None:  # another thread sends while ours ends
+            raise CommClosedError.already(self.peer_address)
         with self._lock:
             self.unsent_nbytes += nbytes
         peer._receive(messages, buffers, nbytes, from_loop=self._loop)

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import dask.config
 
+from shoal.protocol.handshake import WORKER, Keyring
 from shoal.protocol.keys import to_text
 
 CLOSE_SECONDS_MAX: Final = 4.0
@@ -144,7 +145,7 @@ async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
 
     lifeline.watch()
     sock = socket.socket(fileno=document["socket"])
-    scheduler = Scheduler(sock=sock, token=bytes.fromhex(document["token"]), **document["options"])
+    scheduler = Scheduler(sock=sock, token=bytes.fromhex(document["secret"]), **document["options"])
     await scheduler
     gc.set_threshold(*_SCHEDULER_GC_THRESHOLDS)
     lifeline.tell({"address": scheduler.address, "id": str(scheduler.id)})
@@ -160,9 +161,8 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
     words = await lifeline.told_to_go()
     if words is None:
         return
-    worker = Worker(
-        words["scheduler"], token=bytes.fromhex(document["token"]), **document["options"]
-    )
+    keyring = Keyring({WORKER: bytes.fromhex(document["secret"])})
+    worker = Worker(words["scheduler"], keyring=keyring, **document["options"])
     await worker
     lifeline.tell(
         {

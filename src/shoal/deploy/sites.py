@@ -19,6 +19,7 @@ from shoal.comms.addresses import is_own_host
 from shoal.config import Nanny, read
 from shoal.deploy.errors import NotPlain
 from shoal.deploy.processes import ServiceProcess
+from shoal.protocol.handshake import WORKER, Keyring
 
 _BACKLOG: Final = 2048
 _TASKS_SECONDS_MAX: Final = 2.0
@@ -113,9 +114,17 @@ class ProcessSite:
             "path": [str(entry) for entry in sys.path],
             "config": self._config,
             "log_level": self._log_level,
-            "token": self.token.hex(),
+            "secret": self._secret_of(role).hex(),
             "options": options,
         }
+
+    def _secret_of(self, role: str) -> bytes:
+        """What a process must know: a worker its own key alone, so that it is nobody else."""
+        if role != WORKER:
+            return self.token
+        key = Keyring.from_token(self.token).key(WORKER)
+        assert key is not None
+        return key
 
     async def end_worker(self, worker: ServiceProcess, timeout_seconds: float) -> None:
         """See `Site.end_worker`."""

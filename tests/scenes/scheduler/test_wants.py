@@ -1,5 +1,6 @@
 """Clients want, let go, cancel and die; each speaks for itself alone."""
 
+from shoal.protocol.messages import TaskOptions
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -195,3 +196,18 @@ def test_a_client_that_died_is_not_heard_any_more(scene: Scene) -> None:
     scene.lose_client()
     assert scene.take() == []
     assert scene.state("y") == "forgotten"
+
+
+def test_what_is_cancelled_again_and_again_before_it_runs_leaves_nothing(scene: Scene) -> None:
+    """Without a worker, and on a busy one: neither the queue nor the backlog grows."""
+    for n in range(2_000):
+        scene.submit(**{f"x{n}": []})
+        scene.release(f"x{n}")
+    assert scene.machine.state.queue.nentries < 300
+    scene.workers("a")
+    pinned = TaskOptions(workers=["a"])
+    for n in range(2_000):
+        scene.submit(options=pinned, **{f"y{n}": []})
+        if n > 2:
+            scene.release(f"y{n}")
+    assert len(scene.worker("a").backlog) < 600

@@ -150,3 +150,9 @@ def test_many_delayed_calls_are_not_culled_one_by_one(monkeypatch):
     assert set(seen["ours"]) == set(seen["dask's"])
     with dask.config.set(delayed_optimize=lambda dsk, keys, **_: dsk):
         assert one.compute(scheduler=lambda expr, keys, **_: [tasks_of(expr)])
+
+
+@pytest.mark.parametrize("option", [{"resources": {"GPU": 1}}, {"actor": True}])
+def test_an_option_that_would_be_ignored_is_refused_by_name(option):
+    with pytest.raises(UnsupportedOption, match=next(iter(option))):
+        task_options(**option)

@@ -13,7 +13,7 @@ from shoal.client.errors import ClientClosed, ForeignFuture, UnpicklableTask
 from shoal.client.future import Future, futures_of
 from shoal.client.invariants import check
 from shoal.comms import CommClosedError, ConnectError
-from shoal.errors import FutureCancelledError
+from shoal.errors import FutureCancelledError, UnsupportedOption
 from shoal.protocol.messages import CancelTasks, ReleaseTasks, SubmitTasks
 from tests.unit.client.fake_scheduler import TOKEN, FakeScheduler, play, play_over_a_socket
 
@@ -218,6 +218,8 @@ def test_a_map_takes_keys_a_prefix_and_keywords():
         (lambda c: c.submit(inc, 1, workers={"a": 1}), TypeError),
         (lambda c: c.submit(inc, (i for i in range(3))), UnpicklableTask),
         (lambda c: c.persist(3), TypeError),
+        (lambda c: c.submit(inc, 1, actor=True), UnsupportedOption),
+        (lambda c: c.get({"x": 1}, "x", actors=True), UnsupportedOption),
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(deed, error):
@@ -233,13 +235,13 @@ def test_options_travel_and_annotations_fill_them_in():
     import dask
 
     async def scenario(client, scheduler):
-        client.submit(inc, 1, priority=3, retries=2, workers="a", resources={"GPU": 1})
+        client.submit(inc, 1, priority=3, retries=2, workers="a")
         with dask.annotate(priority=5, workers=["b", "a"], allow_other_workers=True):
             client.submit(inc, 2)
         client.submit(inc, 3)
         given, annotated, plain = await scheduler.heard_of(SubmitTasks, 3)
         assert (given.options.priority, given.options.retries) == (3, 2)
-        assert (given.options.workers, given.options.resources) == (["a"], {"GPU": 1})
+        assert given.options.workers == ["a"]
         assert (annotated.options.priority, annotated.options.workers) == (5, ["a", "b"])
         assert annotated.options.allow_other_workers
         assert plain.options is None

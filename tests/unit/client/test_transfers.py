@@ -125,6 +125,25 @@ def test_a_result_that_is_nowhere_is_an_error_in_the_end():
     play(scenario)
 
 
+def test_a_result_that_is_computed_again_may_take_its_time_and_be_nowhere_once_more():
+    async def scenario(client, scheduler):
+        future, task = await large(client, scheduler, [])
+        number = future.record.number
+        gathering = Gathering(client.session, client.exchange, missing_seconds_max=0.0)
+        waiting = asyncio.ensure_future(gathering.run([future.record]))
+        for n in (1, 2):
+            calls = await scheduler.heard_of(FetchThroughScheduler, n)
+            scheduler.say(pack(calls[-1].request, [task], {})[0], TaskLost(number))
+            while not future.record.watchers:
+                await asyncio.sleep(0)
+            scheduler.say(TaskInMemory(number, task, 10_000_000, None, [], "x.y"))
+        calls = await scheduler.heard_of(FetchThroughScheduler, 3)
+        scheduler.say(pack(calls[-1].request, [task], {task: "here"})[0])
+        assert await waiting == {future.record: "here"}
+
+    play(scenario)
+
+
 def test_a_value_that_does_not_pickle_there_raises_what_it_raised():
     async def scenario(client, scheduler):
         async with FakeWorker() as worker:

@@ -28,7 +28,8 @@ from shoal.protocol.messages import (
 )
 from shoal.protocol.payload import InputRef, dump, load
 from shoal.worker.shell.errors import WrongEpoch
-from shoal.worker.shell.replicas import Held, pack
+from shoal.worker.shell.replicas import LARGE_NBYTES, Held, pack
+from shoal.worker.shell.serving import ReplicaServer
 from shoal.worker.shell.transfers import Transfers
 from tests.unit.worker.fake_scheduler import TOKEN, FakeScheduler, run, worker_of
 
@@ -325,3 +326,51 @@ def load_slowly(content: bytes) -> SlowToLoad:
     LOADING.set()
     assert GO.wait(10)
     return SlowToLoad()
+
+
+class Taker:
+    """A connection of a peer that takes what it is sent, or never does."""
+
+    scheme = "tcp"
+
+    def __init__(self, *, takes: bool) -> None:
+        self.closed = False
+        self.takes = takes
+        self.sent = asyncio.Event()
+        self.aborted = asyncio.Event()
+
+    def send_with_buffers(self, message: Any, buffers: Any) -> None:
+        self.sent.set()
+
+    async def drain(self) -> None:
+        if not self.takes:
+            await self.aborted.wait()
+
+    def abort(self) -> None:
+        self.closed = True
+        self.aborted.set()
+
+
+def test_a_peer_that_takes_nothing_does_not_keep_others_from_being_served() -> None:
+    async def scene() -> None:
+        held = Held(TaskId(1), Key("k"), np.zeros(LARGE_NBYTES // 8 + 1), LARGE_NBYTES)
+        with ThreadPoolExecutor(1) as executor:
+            server = ReplicaServer(
+                "tcp://us:1",
+                executor,
+                is_in=lambda epoch: True,
+                look_up=lambda task: held,
+                put=lambda values: None,
+                transfers_max=1,
+                stall_seconds=0.01,
+            )
+            stuck: Any = Taker(takes=False)
+            other: Any = Taker(takes=True)
+            for taker in (stuck, other):
+                server.on_get_replicas(taker, GetReplicas(1, [TaskId(1)], EPOCH))
+            await asyncio.wait_for(other.sent.wait(), 10)
+            assert stuck.aborted.is_set()
+            assert not other.closed
+            await server.close()
+
+    run(scene())

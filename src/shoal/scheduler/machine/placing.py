@@ -28,6 +28,9 @@ HOLDERS_TOLD = 8
 SEQUENCE_BITS = 56
 """A priority is the user's urgency above so many bits of the order of submission."""
 
+STALE_MAX = 256
+"""Entries of tasks that have gone which a queue or a backlog may keep beside as many live ones."""
+
 URGENCY_STEPS = 1 << 16
 """Steps of urgency that are told apart within 1."""
 
@@ -62,6 +65,9 @@ def place_ready(core: Core) -> None:
         else:
             worker = core.placement.choose(task, core.state.loads.lowest(), core.now)
             _put_into_backlog(core, task, worker)
+    queue = core.state.queue
+    if queue.nentries > 2 * core.state.ntasks[QUEUED] + STALE_MAX:
+        queue.compact()
 
 
 def fill(core: Core) -> None:
@@ -149,6 +155,9 @@ def _put_into_backlog(core: Core, task: Task, worker: Worker | None) -> None:
     worker.processing[task] = expected_us
     worker.backlog_us += expected_us
     heappush(worker.backlog, (task.priority, task.id, task))
+    if len(worker.backlog) > 2 * (len(worker.processing) - worker.nsent) + STALE_MAX:
+        unsent = (task for task in worker.processing if task.run == NO_RUN)
+        worker.backlog = sorted((task.priority, task.id, task) for task in unsent)
     core.refill[worker] = None
     core.state.loads.put(worker, worker.occupancy_us // worker.nthreads)
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from heapq import heappop, heappush, heapreplace
+from operator import attrgetter
 
 from shoal.scheduler.model.entities import QUEUED, Task
 
@@ -14,13 +15,14 @@ class TaskQueue:
     stays in place and is skipped when its turn comes.
     """
 
-    __slots__ = ("last", "runs", "serial", "tail")
+    __slots__ = ("last", "nentries", "runs", "serial", "tail")
 
     def __init__(self) -> None:
         self.runs: list[tuple[int, int, deque[Task]]] = []  # heap of (head's priority, serial, run)
         self.serial = 0  # of the newest run: makes the heap's entries distinct
         self.tail: deque[Task] | None = None  # the run that was appended to last
         self.last = 0  # priority of its last task
+        self.nentries = 0  # tasks in all runs, those that left the state `queued` included
 
     def push(self, task: Task) -> None:
         """Add a task whose state is `queued`.  Cost: O(1) in order, else O(log runs)."""
@@ -31,6 +33,16 @@ class TaskQueue:
             self.serial += 1
             heappush(self.runs, (task.priority, self.serial, self.tail))
         self.last = task.priority
+        self.nentries += 1
+
+    def compact(self) -> None:
+        """Drop the tasks that are queued no more.  Cost: O(entries x log entries)."""
+        tasks = dict.fromkeys(t for _, _, run in self.runs for t in run if t.state == QUEUED)
+        self.runs.clear()
+        self.tail = None
+        self.nentries = 0
+        for task in sorted(tasks, key=attrgetter("priority", "id")):
+            self.push(task)
 
     def peek(self) -> Task | None:
         """The most urgent task, which stays; None if there is none."""
@@ -53,6 +65,7 @@ class TaskQueue:
     def _drop_head(self, run: deque[Task]) -> None:
         """Remove the first task of the first run, and put the run where its next belongs."""
         run.popleft()
+        self.nentries -= 1
         if not run:
             heappop(self.runs)
             return

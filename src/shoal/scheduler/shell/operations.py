@@ -63,10 +63,13 @@ class Operations:
             reply = await operation(self, call)
         except Exception as error:
             reply = Refusal(call.request, to_failure(error))
-        if isinstance(reply, tuple):
-            peer.send_with_buffers(*reply)
-        else:
-            peer.send([reply])
+        try:
+            if isinstance(reply, tuple):
+                peer.send_with_buffers(*reply)
+            else:
+                peer.send([reply])
+        except Exception as error:  # too large for a frame
+            peer.send([Refusal(call.request, to_failure(error))])
         if isinstance(call, TerminateCluster):
             self._scheduler.close_soon("a client asked for it")
 
@@ -90,7 +93,10 @@ class Operations:
             workers = list(state.workers_named(call.workers))
             unknown = [name for name in call.workers if name not in state.workers_by_alias]
             if unknown:
-                raise ValueError(f"no worker is known by the name or address {unknown[0]!r}")
+                raise ValueError(
+                    f"No worker is known by the name or address {unknown[0]!r}. "
+                    "client.scheduler_info()['workers'] has all that are connected."
+                )
         outcomes = await asyncio.gather(*(self._run_on(worker, call) for worker in workers))
         by_address = {w.address: outcome for w, outcome in zip(workers, outcomes, strict=True)}
         return answer(call.request, by_address)

@@ -14,11 +14,12 @@ import socket
 import time
 from collections.abc import Generator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from shoal.comms import Listener, ProtocolError, listen, new_token, publish_token
 from shoal.comms.authority import Publication
 from shoal.comms.exchange import ReplicaExchange
+from shoal.errors import NameTaken
 from shoal.ids import Epoch
 from shoal.observe.status import Status
 from shoal.observe.views import SchedulerView
@@ -39,6 +40,8 @@ from shoal.scheduler.shell.peers import Peer
 from shoal.scheduler.shell.settings import read_settings
 
 logger = logging.getLogger("shoal.scheduler")
+
+E = TypeVar("E", Worker, Client)
 
 DECODER_BY_ROLE: Final[Mapping[str, Decoder]] = {
     CLIENT: Decoder(ClientToScheduler),
@@ -159,19 +162,42 @@ class Scheduler(SchedulerView):
         self._step(self.machine.receive_from_client, client, messages, self._loop.time())
 
     def worker_joined(self, peer: Peer, message: RegisterWorker) -> Worker:
-        """A worker has said who it is.  Raises NameTaken."""
-        before = self.machine.state.workers.get(message.address)
-        worker = self.machine.worker_joined(message, self._loop.time())
-        if before is not None:
-            self._peers.pop(before).connection.close()
-        self._welcome(peer, worker)
-        return worker
+        """A worker has said who it is.
+
+        Raises:
+            NameTaken: another has its name.
+            ConnectionError: this scheduler is closing.
+        """
+
+        def join() -> None:
+            before = self.machine.state.workers.get(message.address)
+            worker = self.machine.worker_joined(message, self._loop.time())
+            if before is not None:
+                self._peers.pop(before).connection.close()
+            self._welcome(peer, worker)
+            joined.append(worker)
+
+        joined: list[Worker] = []
+        self._step(join)
+        return self._joined(joined)
 
     def client_joined(self, peer: Peer, message: RegisterClient) -> Client:
-        """A client has said who it is."""
-        client = self.machine.client_joined(message, self._loop.time())
-        self._welcome(peer, client)
-        return client
+        """A client has said who it is.  Raises ConnectionError: this scheduler is closing."""
+
+        def join() -> None:
+            client = self.machine.client_joined(message, self._loop.time())
+            self._welcome(peer, client)
+            joined.append(client)
+
+        joined: list[Client] = []
+        self._step(join)
+        return self._joined(joined)
+
+    def _joined(self, joined: list[E]) -> E:
+        """Who joined in the step before."""
+        if not joined:
+            raise ConnectionError("this scheduler is closing")
+        return joined[0]
 
     def peer_lost(self, peer: Peer, reason: Exception | None) -> None:
         """A connection has ended."""
@@ -266,7 +292,6 @@ class Scheduler(SchedulerView):
     def _welcome(self, peer: Peer, entity: Worker | Client) -> None:
         self._strangers.pop(peer, None)
         self._peers[entity] = peer
-        self._after_step()
 
     def _step(self, event: Any, *args: Any) -> None:
         """Step the machine and do what it says.  Nothing is said any more once we close."""
@@ -276,7 +301,7 @@ class Scheduler(SchedulerView):
             event(*args)
             if self._validate:
                 self.validate_state()
-        except ProtocolError:
+        except (ProtocolError, NameTaken):
             raise  # the peer's fault: its connection ends, and nobody else's
         except Exception:
             logger.critical(
