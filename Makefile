@@ -16,7 +16,6 @@ endif
 endif
 
 SEEDS ?= 10000
-DROP_IN := $(if $(wildcard drop-in/pyproject.toml),./drop-in)
 suites = $(wildcard $(addprefix tests/,$(1)))
 
 .DEFAULT_GOAL := help
@@ -63,10 +62,11 @@ accept: $(READY)  ## every figure that shoal promises, measured
 clean:  ## remove what was built, the environment too
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
-.venv/.installed: pyproject.toml $(wildcard drop-in/pyproject.toml)
+.venv/.installed: pyproject.toml drop-in/pyproject.toml
 	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo 'shoal needs Python 3.11 or newer as python3; or run: make ... PYTHON=<one that has shoal>' >&2; exit 1; }
 	python3 -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check \
-		-e '.[dashboard,speed,test,dev]' $(DROP_IN)
+		-e '.[dashboard,speed,test,dev]'
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check ./drop-in
 	@touch $@
