@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any, Final
 
 import dask.config
 
 from shoal.client.errors import NoClient
+from shoal.version import DROP_IN_MARK
 
 _context: ContextVar[Any] = ContextVar("shoal_client", default=None)
 _defaults: Final[list[weakref.ref[Any]]] = []  # the newest last
@@ -164,7 +165,12 @@ def _scheduler() -> Any:
 
 @cache
 def _is_dropped_in() -> bool:
+    """Whether the name `distributed` leads to us: what would be imported, not what is listed."""
     try:
-        return version("distributed").endswith("+shoal")
-    except PackageNotFoundError:
+        found = find_spec("distributed")
+    except (ImportError, ValueError):
         return False
+    if found is None or found.origin is None:
+        return False
+    with open(found.origin, encoding="utf-8") as module:
+        return DROP_IN_MARK in module.readline()
