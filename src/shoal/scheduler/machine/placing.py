@@ -20,7 +20,7 @@ from shoal.scheduler.model.entities import (
     Task,
     Worker,
 )
-from shoal.scheduler.policies.placement import has_inputs_to_move, may_run_on
+from shoal.scheduler.policies.placement import has_inputs_to_move, idle_holder, may_run_on
 
 HOLDERS_TOLD = 8
 """Holders of an input that a worker is told, so that it has others to ask."""
@@ -59,12 +59,14 @@ def place_ready(core: Core) -> None:
             continue  # it was noted twice, or an input was lost in the same step
         if task.options.workers:
             _place_restricted(core, task)
-        elif not has_inputs_to_move(task):
-            core.move(task, QUEUED)
-            core.state.queue.push(task)
-        else:
+        elif has_inputs_to_move(task):
             worker = core.placement.choose(task, core.state.loads.lowest(), core.now)
             _put_into_backlog(core, task, worker)
+        elif (idle := idle_holder(task)) is not None:
+            _put_into_backlog(core, task, idle)
+        else:
+            core.move(task, QUEUED)
+            core.state.queue.push(task)
     queue = core.state.queue
     if queue.nentries > 2 * core.state.ntasks[QUEUED] + STALE_MAX:
         queue.compact()

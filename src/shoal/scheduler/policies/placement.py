@@ -81,6 +81,19 @@ def has_inputs_to_move(task: Task) -> bool:
     return False
 
 
+def idle_holder(task: Task) -> Worker | None:
+    """A holder of the first input with a thread to spare; None if there is none.
+
+    For tasks whose inputs are all small: they may run anywhere, but the links of a chain had better
+    follow each other on one worker, which then hears of nothing else.
+    """
+    for dependency in task.dependencies[:1]:
+        for worker in first(dependency.who_has or [], HOLDERS_LOOKED_AT):
+            if worker.nsent < worker.nthreads and not worker.backlog and not worker.is_leaving:
+                return worker
+    return None
+
+
 def may_run_on(task: Task, worker: Worker) -> bool:
     """Whether the task's restrictions name `worker`, or nobody.
 
