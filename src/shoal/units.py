@@ -1,6 +1,7 @@
 """Seconds and bytes: from what people write to numbers, and back to what people read."""
 
 from datetime import timedelta
+from operator import index
 
 from dask.utils import parse_bytes, parse_timedelta
 
@@ -39,6 +40,26 @@ def to_nbytes(size: float | str) -> int:
         ValueError: a text that is no number with a unit of size.
     """
     return int(parse_bytes(size))
+
+
+def to_count(name: str, value: object, least: int = 0) -> int:
+    """A count from whatever Python takes for a whole number, numpy's integers included.
+
+    Args:
+        name: of the argument, for the error.
+        least: the smallest number that makes sense.
+
+    Raises:
+        TypeError: it is no whole number.
+        ValueError: it is less than `least`.
+    """
+    try:
+        count = index(value)  # type: ignore[arg-type]  # what it is has to be found out
+    except TypeError:
+        raise TypeError(f"{name} is a whole number from {least} on, not {value!r}") from None
+    if count < least:
+        raise ValueError(f"{name} is a whole number from {least} on, not {value!r}")
+    return count
 
 
 def format_nbytes(nbytes: int) -> str:

@@ -130,6 +130,16 @@ def test_what_is_not_there_is_refused_with_what_is() -> None:
     assert "distributed.dashboard" in printed
     assert "distributed.deploy.local" in printed
     assert "Nany" in printed
+    printed = run(
+        "try:\n    from dask.distributed import progress\n"
+        "except ImportError as error:\n    print(error)\n"
+        "import distributed\n"
+        "try:\n    distributed.progress\n"
+        "except AttributeError as error:\n    print(error)\n"
+    )
+    assert "This version of shoal has no `progress`" in printed
+    assert "and this version of shoal has no `progress`" in printed
+    assert "No module named" not in printed
     error = pickle.loads(pickle.dumps(NotMapped("distributed.x")))
     assert error.name == "distributed.x"
 

@@ -206,8 +206,8 @@ def test_a_process_that_dies_at_its_start_is_an_error_with_its_last_words(
 
 
 def test_a_worker_that_can_not_start_ends_the_cluster_with_its_reason() -> None:
-    with pytest.raises(ProcessDied, match="needs at least one thread") as caught:
-        LocalCluster(n_workers=1, threads_per_worker=-1, processes=True)
+    with pytest.raises(ProcessDied, match="not iterable") as caught:
+        LocalCluster(n_workers=1, resources=3, processes=True)
     assert caught.value.what == "worker 0"
 
 
@@ -220,6 +220,39 @@ def test_a_worker_that_dies_later_is_noticed(caplog: pytest.LogCaptureFixture) -
             assert cluster.workers[1].exit_code == -signal.SIGKILL
             assert cluster.observed == {0}
         assert "worker 1 died: killed by SIGKILL" in caplog.text
+
+
+def test_the_death_of_the_last_worker_says_what_it_means(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        caplog.at_level(logging.WARNING, "shoal.deploy"),
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True) as cluster,
+    ):
+        for number, nleft in ((0, 1), (1, 0)):
+            assert "No worker" not in caplog.text
+            cluster.workers[number].kill()
+            cluster.sync(cluster.workers[number].finished, callback_timeout=10)
+            assert f"workers={nleft}, " in repr(cluster)
+            assert f"Workers: {nleft}, " in cluster._repr_html_()
+        assert "is left: tasks wait until one joins. cluster.scale(n) starts" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"n_workers": "two"}, TypeError, "n_workers is a whole number from 0 on, not 'two'"),
+        ({"n_workers": 1.5}, TypeError, "n_workers is a whole number from 0 on, not 1.5"),
+        ({"n_workers": -1}, ValueError, "n_workers is a whole number from 0 on, not -1"),
+        ({"threads_per_worker": "2"}, TypeError, "threads_per_worker is a whole .* 1 on, not '2'"),
+        ({"threads_per_worker": 0}, ValueError, "threads_per_worker is a whole .* 1 on, not 0"),
+        ({"processes": "no"}, TypeError, "processes is True, False or None, not 'no'"),
+    ],
+)
+def test_an_argument_that_makes_no_sense_is_told_with_what_is_allowed(
+    options: dict[str, Any], kind: type[Exception], words: str
+) -> None:
+    for make in (LocalCluster, Client):
+        with pytest.raises(kind, match=words):
+            make(**options)
 
 
 def test_a_worker_that_died_is_started_anew_when_the_cluster_is_scaled() -> None:

@@ -3,9 +3,10 @@
 import math
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
-from shoal.units import format_nbytes, format_seconds, to_nbytes, to_seconds
+from shoal.units import format_nbytes, format_seconds, to_count, to_nbytes, to_seconds
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,19 @@ def test_a_size_is_written_in_the_largest_unit_that_fits(nbytes: int, text: str)
 )
 def test_a_duration_is_written_with_its_unit(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
+
+
+def test_counts_are_whole_numbers_of_any_kind() -> None:
+    assert [to_count("n", value) for value in (0, 3, np.int64(4))] == [0, 3, 4]
+
+
+@pytest.mark.parametrize("value", ["two", "2", 1.5, 2.0, None, [1]])
+def test_what_is_no_whole_number_is_named_with_what_is_allowed(value: object) -> None:
+    with pytest.raises(TypeError, match=r"n_workers is a whole number from 1 on, not ") as caught:
+        to_count("n_workers", value, 1)
+    assert repr(value) in str(caught.value)
+
+
+def test_a_count_that_is_too_small_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match=r"threads is a whole number from 1 on, not 0"):
+        to_count("threads", 0, 1)

@@ -86,7 +86,8 @@ class LoopThread:
         if self.is_here:
             work.close()
             raise BlockingCall
-        guarded = _guarded(work)
+        outcome: list[tuple[T | None, BaseException | None]] = []
+        guarded = _guarded(work, outcome)
         try:
             future = asyncio.run_coroutine_threadsafe(guarded, self.loop)
         except RuntimeError:
@@ -94,16 +95,18 @@ class LoopThread:
             work.close()
             raise
         try:
-            value, error = future.result(timeout_seconds)
+            future.result(timeout_seconds)
         except BaseException:
             future.cancel()  # nothing happens if it has ended by itself
             raise
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # it holds this frame, which would hold it
-        return cast(T, value)
+        return _taken(outcome)
+
+    async def run_from_elsewhere(self, work: Coroutine[Any, Any, T]) -> T:
+        """As `run`, awaited on another loop."""
+        outcome: list[tuple[T | None, BaseException | None]] = []
+        future = asyncio.run_coroutine_threadsafe(_guarded(work, outcome), self.loop)
+        await asyncio.wrap_future(future)
+        return _taken(outcome)
 
     def call(self, function: Callable[..., object], *args: Any) -> None:
         """Have `function(*args)` called on the loop; does not wait."""
@@ -189,14 +192,31 @@ class Callbacks:
 CALLBACKS = Callbacks()
 
 
-async def _guarded(work: Coroutine[Any, Any, T]) -> tuple[T | None, BaseException | None]:
-    """What `work` returns or raises: a SystemExit of a task must not end the loop itself."""
+async def _guarded(
+    work: Coroutine[Any, Any, T], outcome: list[tuple[T | None, BaseException | None]]
+) -> None:
+    """Add what `work` returns or raises: a SystemExit of a task must not end the loop itself.
+
+    It is not returned, because the futures that would carry it refer to each other: results, and
+    all that an error's frames refer to, would live until the next garbage collection.
+    """
     try:
-        return await work, None
+        outcome.append((await work, None))
     except asyncio.CancelledError:
         raise
     except BaseException as error:
-        return None, error
+        outcome.append((None, error))
+
+
+def _taken(outcome: list[tuple[T | None, BaseException | None]]) -> T:
+    """What was added, or raise it."""
+    value, error = outcome.pop()
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error  # it holds this frame, which would hold it
+    return cast(T, value)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -46,10 +46,13 @@ class BundleWriter:
                     why = f"{type(error).__name__}: {error}"
                     raise UnpicklableTask(items[0][0].key, why) from error
                 failure = error
-        for item in items:  # to name the one that can't be pickled
-            self.write([item])
-        why = f"{type(failure).__name__}: {failure}"
-        raise UnpicklableTask(items[0][0].key, why) from failure
+        try:
+            for item in items:  # to name the one that can't be pickled
+                self.write([item])
+            why = f"{type(failure).__name__}: {failure}"
+            raise UnpicklableTask(items[0][0].key, why) from failure
+        finally:
+            del failure  # it holds this frame, which would hold it
 
     def _write(self, items: list[Item]) -> bytes:
         if not self._by_value:

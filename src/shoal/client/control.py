@@ -247,11 +247,10 @@ class AsyncClient(Submitting):
             if outcome.failure is None:
                 results[worker] = load(outcome.value)
                 continue
-            error = from_failure(outcome.failure)
             if on_error == "raise":
-                raise error
+                raise from_failure(outcome.failure)
             if on_error == "return":
-                results[worker] = error
+                results[worker] = from_failure(outcome.failure)
         return results
 
     async def run_on_scheduler(

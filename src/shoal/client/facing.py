@@ -18,12 +18,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from shoal.client import current
+from shoal.client.absent import Absent
 from shoal.client.blocking import Latch, LoopThread
 from shoal.client.control import AsyncClient
 from shoal.client.errors import BlockingCall
 from shoal.client.future import Future, exception_of
 from shoal.client.gathering import outcome_error
-from shoal.client.lifecycle import MISSING
+from shoal.client.lifecycle import MISSING, late
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
 from shoal.client.options import connect_seconds, find_target, seconds_or
 from shoal.client.session import Session
@@ -37,7 +38,7 @@ _logger = logging.getLogger("shoal.client")
 _open: weakref.WeakSet[BlockingBase]
 
 
-class BlockingBase(metaclass=ABCMeta):  # noqa: B024  # for `register`: see client.py
+class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
     """A connection to a scheduler.
 
     Args:
@@ -298,7 +299,7 @@ class BlockingBase(metaclass=ABCMeta):  # noqa: B024  # for `register`: see clie
         work = self._async.await_future(future, timeout)
         if self._thread.is_here:
             return await work
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+        return await self._thread.run_from_elsewhere(work)
 
     def add_done_callback(self, future: Future, fn: Callable[[Future], object]) -> None:
         """See `Future.add_done_callback`."""
@@ -322,7 +323,7 @@ class BlockingBase(metaclass=ABCMeta):  # noqa: B024  # for `register`: see clie
                 raise
             if not ended:
                 self.session.unwatch([record], latch)
-                raise TimeoutError(f"{record.key} has not ended within {seconds:g} s")
+                raise late(record, seconds)
 
 
 _open = weakref.WeakSet()

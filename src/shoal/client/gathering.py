@@ -120,7 +120,10 @@ class Gathering:
     def _raise_error(self) -> None:
         if self._error is not None and not self._skip:
             error, self._error = self._error, None
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # it holds this frame, which would hold it
 
     def _fail(self, record: Record, error: BaseException) -> None:
         """There will be no value.  The error is raised by `run` alone, since what a user's value

@@ -17,6 +17,7 @@ import dask.config
 
 from shoal import config
 from shoal.client import current
+from shoal.client.absent import Absent
 from shoal.client.blocking import CALLBACKS
 from shoal.client.errors import ClientClosed, ForeignFuture
 from shoal.client.future import Future, exception_of
@@ -29,7 +30,7 @@ from shoal.comms import find_token
 from shoal.comms.exchange import ReplicaExchange
 from shoal.protocol.calls import TerminateCluster
 from shoal.protocol.handshake import Keyring
-from shoal.protocol.keys import from_canonical
+from shoal.protocol.keys import from_canonical, to_text
 from shoal.units import to_seconds
 from shoal.version import VERSION
 
@@ -46,7 +47,7 @@ def finishes(method: F) -> F:
     return method
 
 
-class ClientBase:
+class ClientBase(Absent):
     """What the asynchronous client is, beside what it can do.  See `Client` for the arguments."""
 
     def __init__(
@@ -305,16 +306,24 @@ class ClientBase:
         """The result of one future."""
         record = future.record
         seconds = None if timeout is None else to_seconds(timeout)
-        async with asyncio.timeout(seconds):
-            values = await self.gathering().run([record])
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                values = await self.gathering().run([record])
+        except TimeoutError:
+            if limit.expired():  # else it is what the task raised
+                raise late(record, seconds) from None
+            raise
         return values[record]
 
     async def await_exception(self, future: Future, timeout: Any = None) -> BaseException | None:
         """What the task raised."""
         record = future.record
         seconds = None if timeout is None else to_seconds(timeout)
-        async with asyncio.timeout(seconds):
-            await self.session.wait_all([record])
+        try:
+            async with asyncio.timeout(seconds):
+                await self.session.wait_all([record])
+        except TimeoutError:
+            raise late(record, seconds) from None
         return outcome_error(record) if record.status == CANCELLED else exception_of(record)
 
     async def await_traceback(self, future: Future, timeout: Any = None) -> TracebackType | None:
@@ -356,6 +365,11 @@ class ClientBase:
         kwargs.pop("asynchronous", None)
         kwargs.pop("callback_timeout", None)
         return func(*args, **kwargs)
+
+
+def late(record: Record, seconds: float | None) -> TimeoutError:
+    """What to raise for a record that has not ended in time."""
+    return TimeoutError(f"{to_text(record.key)} has not ended within {seconds:g} s")
 
 
 def _heartbeat_seconds(interval: Any) -> float:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -16,7 +18,7 @@ from shoal.client.errors import SchedulerFileLate
 from shoal.errors import UnsupportedOption
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import TaskOptions
-from shoal.units import to_seconds
+from shoal.units import to_count, to_seconds
 
 _dask: Any = dask  # it ships annotations for half of its functions
 
@@ -63,11 +65,21 @@ def task_options(
     if not (priority or retries or workers is not None):
         return None
     return TaskOptions(
-        priority=float(priority or 0),
-        retries=int(retries or 0),
+        priority=_priority_of(priority),
+        retries=0 if retries is None else to_count("retries", retries),
         workers=worker_names(workers),
         allow_other_workers=bool(allow_other_workers),
     )
+
+
+def _priority_of(priority: object) -> float:
+    if priority is None:
+        return 0.0
+    if not isinstance(priority, Real):
+        raise TypeError(f"priority is a number, larger is sooner, not {priority!r}")
+    if math.isnan(priority):
+        raise ValueError(f"priority is a number that others can be compared with, not {priority!r}")
+    return float(priority)
 
 
 def worker_names(workers: Any) -> list[str]:

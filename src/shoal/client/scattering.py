@@ -117,10 +117,9 @@ class Scattering:
             raise
         for record in new:
             if record.status != FINISHED:
-                error_of = outcome_error(record)
                 for held in records:
                     session.drop(held)
-                raise error_of
+                raise outcome_error(record)  # a drop is noted only: nothing is forgotten yet
         return records
 
     async def _place(
@@ -202,7 +201,10 @@ class Scattering:
             if isinstance(outcome, OSError) and not raises:
                 left.update((parcel.record.number, parcel) for parcel in group)
             elif outcome is not None:
-                raise outcome
+                try:
+                    raise outcome
+                finally:
+                    del outcome, outcomes  # it holds this frame, which would hold it
         return [left[number] for number in sorted(left)]
 
     async def _put(self, address: str, parcels: Sequence[_Parcel]) -> None:

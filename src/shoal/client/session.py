@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from shoal.client.errors import ClientClosed
-from shoal.client.machine import UNRESOLVED, ClientMachine, Record
+from shoal.client.machine import ERROR, UNRESOLVED, ClientMachine, Record
 from shoal.comms import CommClosedError, Connection, PendingCalls, connect
 from shoal.ids import Epoch, Key
 from shoal.protocol.calls import Answer, Refusal, SchedulerToClient, answered
@@ -234,6 +234,17 @@ class Session:
                 pass  # all taken
             self.machine.release(records)
 
+    def forget_failed(self, keys: Iterable[Key]) -> None:
+        """As `take_dropped` if one of these failed: a failure that nobody holds any more must not
+        be the answer to a new call.  Cost: 50 ns per key."""
+        if self._dropped:
+            known = self.machine.records
+            for key in keys:
+                record = known.get(key)
+                if record is not None and record.status == ERROR:
+                    self.take_dropped()
+                    return
+
     def want(self, key: Key) -> Record:
         """The record of a key that may be known by name only; it counts one more future."""
         with self.lock:
@@ -268,7 +279,10 @@ class Session:
         request, future = self.calls.open("a request", timeout_seconds)
         message = make(request)
         self.say(message)
-        delivery: Delivery = await future
+        try:
+            delivery: Delivery = await future
+        finally:
+            del future  # what it raises holds this frame, which would hold it
         return read_reply(type(message), delivery)
 
     def _pump(self) -> None:

@@ -97,7 +97,9 @@ class Submitting(ClientBase):
             key = key_of_call(function, args, kwargs, pure)
             prefix = function.name
             named = False
+            canonical = to_canonical(key)
         else:
+            canonical = to_canonical(key)  # before anything looks into it
             prefix = str(key_split(key))
             named = True
         argument, futures = dump_arguments(args, kwargs, key)
@@ -107,10 +109,12 @@ class Submitting(ClientBase):
             session.require_running()  # what is wanted after the end, nobody would ever resolve
             if named:  # what was released under this name before must go first
                 session.take_dropped()
+            else:
+                session.forget_failed((canonical,))
             records = session.machine.submit(
                 function.definition,
                 prefix,
-                [to_canonical(key)],
+                [canonical],
                 [argument],
                 [needs] if needs else (),
                 options,
@@ -171,6 +175,7 @@ class Submitting(ClientBase):
         if isinstance(key, (list, tuple)):
             keys = list(key)
         elif key is not None:
+            to_canonical(key)  # raises what makes no key
             function = function._replace(name=str(key))
         prefix = function.name
         items = zip(*iterables, strict=False)
@@ -209,6 +214,7 @@ class Submitting(ClientBase):
         canonical: list[Key] = [to_canonical(key) for key in keys]
         with session.lock:
             session.require_running()  # it may have ended since the map began
+            session.forget_failed(canonical)
             records = session.machine.submit(
                 function.definition,
                 prefix,

@@ -63,8 +63,14 @@ async def wait_for(futures: list[Future], timeout: Any, return_when: str) -> Don
     waiting = (
         session.wait_any(records) if return_when == FIRST_COMPLETED else session.wait_all(records)
     )
-    async with asyncio.timeout(seconds):
-        await waiting
+    try:
+        async with asyncio.timeout(seconds):
+            await waiting
+    except TimeoutError:
+        nleft = sum(record.status in UNRESOLVED for record in records)
+        raise TimeoutError(
+            f"{nleft} of {len(records)} futures have not ended within {seconds:g} s"
+        ) from None
     for record in records:
         if record.status == CANCELLED:
             raise outcome_error(record)
@@ -220,7 +226,7 @@ class as_completed:  # noqa: N801  # known by this name
                     raise BlockingCall
                 left = None if self._end is None else self._end - time.monotonic()
                 if (left is not None and left <= 0) or not self._changed.wait(left):
-                    raise TimeoutError(f"{sum(self.futures.values())} futures have not ended yet")
+                    raise TimeoutError(self._text_of_timeout())
             return self.queue.popleft()
 
     def _with_result(self, future: Future) -> Any:
@@ -246,8 +252,11 @@ class as_completed:  # noqa: N801  # known by this name
                 waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._waiters.append(waiter)
             left = None if self._end is None else max(0.0, self._end - time.monotonic())
-            async with asyncio.timeout(left):
-                await waiter
+            try:
+                async with asyncio.timeout(left):
+                    await waiter
+            except TimeoutError:
+                raise TimeoutError(self._text_of_timeout()) from None
         if not self.with_results:
             return future
         if self._failed(future):
@@ -255,6 +264,9 @@ class as_completed:  # noqa: N801  # known by this name
         return future, await self._face.await_future(future)
 
     # --- outcomes ----------------------------------------------------------------------------
+
+    def _text_of_timeout(self) -> str:
+        return f"{sum(self.futures.values())} futures have not ended in time"
 
     def _failed(self, future: Future) -> bool:
         return future.record.status in (ERROR, CANCELLED)
@@ -266,7 +278,10 @@ class as_completed:  # noqa: N801  # known by this name
         if record.status == CANCELLED:
             return error
         if self.raise_errors:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # it holds this frame, which would hold it
         return type(error), error, error.__traceback__
 
 

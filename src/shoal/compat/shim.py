@@ -19,7 +19,10 @@ _SECOND_PREFIX: Final = "dask."
 
 
 class NotMapped(ModuleNotFoundError):
-    """A module of `distributed` was asked for that shoal does not have."""
+    """A module, or a name, of `distributed` was asked for that shoal does not have.
+
+    Which of the two it was nobody can tell: `from distributed import x` looks for a module at last.
+    """
 
     def __init__(self, module: str) -> None:
         super().__init__(module, name=module)
@@ -30,10 +33,10 @@ class NotMapped(ModuleNotFoundError):
 
     def __str__(self) -> str:
         return (
-            f"No module named {self.module!r}: the package `distributed` installed here is "
-            "shoal's drop-in, which does not have it.\n"
-            f"It has: {', '.join(sorted(PATHS))}.\n"
-            "If a program needs another one, install the released `distributed` in its place."
+            f"This version of shoal has no `{self.module.rpartition('.')[2]}`: {self.module!r} is "
+            "missing from its drop-in for the package `distributed`.\n"
+            f"Modules that are there: {', '.join(sorted(PATHS))}.\n"
+            "If a program needs more, install the released `distributed` in its place."
         )
 
 
@@ -48,7 +51,8 @@ class Window(ModuleType):
         if f"{old}.{name}" in PATHS:
             return importlib.import_module(f"{old}.{name}")
         raise AttributeError(
-            f"module {old!r} has no attribute {name!r} (it is shoal's drop-in for distributed)"
+            f"module {old!r} has no attribute {name!r}: it is shoal's drop-in for `distributed`, "
+            f"and this version of shoal has no `{name}`"
         )
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -321,17 +321,23 @@ class Cluster:
 
     # --- looks -------------------------------------------------------------------------------
 
+    @property
+    def _nlive(self) -> int:
+        """How many workers have not ended."""
+        ended = (Status.closed, Status.failed)
+        return sum(worker.status not in ended for worker in list(self.workers.values()))
+
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.name}, {self.scheduler_address!r}, "
-            f"workers={len(self.workers)}, {self.status})"
+            f"workers={self._nlive}, {self.status})"
         )
 
     def _repr_html_(self) -> str:
         return (
             f"<div><strong>{escape(type(self).__name__)}</strong> {escape(self.name)}<br>"
             f"Scheduler: <code>{escape(self.scheduler_address)}</code><br>"
-            f"Workers: {len(self.workers)}, {escape(self.status)}</div>"
+            f"Workers: {self._nlive}, {escape(self.status)}</div>"
         )
 
 

@@ -30,6 +30,14 @@ class ProcessDied(ShoalError, RuntimeError):
 
     def __str__(self) -> str:
         said = f" It wrote:\n{self.last_lines}" if self.last_lines else " It wrote nothing."
+        if self.exit_code is not None and self.exit_code < 0:
+            return (
+                f"The process of {self.what} was {ending_of(self.exit_code)} before it was "
+                f"ready.{said}\n"
+                "Somebody ended it, or the system did because memory ran out (SIGKILL), or native "
+                "code crashed (SIGSEGV, SIGABRT). Start it again: cluster.scale(n), or a new "
+                "cluster with fewer workers if memory is short."
+            )
         return (
             f"Cluster failed to start: the process of {self.what} ended before it was ready "
             f"({ending_of(self.exit_code)}).{said}\n"

@@ -89,7 +89,7 @@ class LocalCluster(Cluster):
         resources, local_directory, validate: of each worker.
 
     Raises:
-        TypeError: an unknown option.
+        TypeError, ValueError: an unknown option, or a value that makes no sense.
         ProcessDied, ProcessLate: a process did not start; everything is closed again.
 
     Cost: about 0.5 s and 50 MB for each process; 5 ms without processes.
@@ -124,6 +124,8 @@ class LocalCluster(Cluster):
             host = _old_options(start, ip, host)
         _check_options(worker_kwargs)
         _check_security(security, protocol)
+        if processes not in (True, False, None):
+            raise TypeError(f"processes is True, False or None, not {processes!r}")
         if processes is None:
             processes = worker_class is None
         if processes and worker_class is not None:
@@ -234,6 +236,12 @@ class LocalCluster(Cluster):
         if process is self._site.scheduler:
             _logger.warning("The scheduler of the cluster %s has ended", self.name)
             self.status = Status.failed if self.status == Status.running else self.status
+        elif process.status is Status.failed and not self._nlive:
+            _logger.warning(
+                "No worker of the cluster %s is left: tasks wait until one joins. "
+                "cluster.scale(n) starts new ones",
+                self.name,
+            )
 
     # --- size --------------------------------------------------------------------------------
 

@@ -6,6 +6,8 @@ import math
 
 from dask.system import CPU_COUNT
 
+from shoal.units import to_count
+
 
 def nprocesses_nthreads(n: int = CPU_COUNT) -> tuple[int, int]:
     """How many processes of how many threads make good use of `n` cores.
@@ -24,7 +26,15 @@ def nprocesses_nthreads(n: int = CPU_COUNT) -> tuple[int, int]:
 def workers_and_threads(
     n_workers: int | None, threads_per_worker: int | None, *, processes: bool
 ) -> tuple[int, int]:
-    """Fill in what the user left open, for the cores of this machine."""
+    """Fill in what the user left open, for the cores of this machine.
+
+    Raises:
+        TypeError, ValueError: a number of workers or threads that there can't be.
+    """
+    if n_workers is not None:
+        n_workers = to_count("n_workers", n_workers)
+    if threads_per_worker is not None:
+        threads_per_worker = to_count("threads_per_worker", threads_per_worker, 1)
     if n_workers is None and threads_per_worker is None:
         return nprocesses_nthreads() if processes else (1, CPU_COUNT)
     if n_workers is None:

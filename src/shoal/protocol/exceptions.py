@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from types import FunctionType, TracebackType
 from typing import Any, Final, NamedTuple
 
 from shoal.ids import Key
@@ -75,10 +75,8 @@ def from_failure(failure: Failure) -> BaseException:
     stand_in.add_note(f"The exception itself could not be brought here: {problem}.")
     if failure.traceback_text:
         stand_in.add_note(failure.traceback_text)
-    try:
-        raise stand_in
-    except RemoteError as raised:
-        return raised
+    here = [(__file__, "from_failure", __name__, from_failure.__code__.co_firstlineno)]
+    return stand_in.with_traceback(_to_traceback(here))
 
 
 class _Attempt(NamedTuple):
@@ -226,36 +224,31 @@ def _frames_of(trace: TracebackType | None) -> list[tuple[str, str, str, int]]:
     return frames
 
 
-class _Code(NamedTuple):
-    co_filename: str
-    co_name: str
+def _never_run() -> Iterator[None]:
+    yield
 
 
-class _Frame(NamedTuple):
-    f_code: _Code
-    f_globals: dict[str, str]
-    f_lineno: int
-
-
-class _Trace(NamedTuple):
-    """What tblib needs to see of a traceback to make a real one."""
-
-    tb_frame: _Frame
-    tb_lineno: int
-    tb_next: Any
+_FRAME_CODE: Final = _never_run.__code__.replace(
+    # Each instruction is on the first line, at no column: else a line of carets is printed.
+    co_linetable=bytes((0x80 | 13 << 3 | 7, 0)) * (len(_never_run.__code__.co_code) // 16 + 1)
+)
 
 
 def _to_traceback(frames: list[tuple[str, str, str, int]]) -> TracebackType | None:
-    from tblib import Traceback
+    """A traceback as if these frames had been run here.  Cost: 1 us per frame.
 
-    trace: _Trace | None = None
+    Its frames are those of generators that never begin, because they have no caller: a frame that
+    was run refers to whoever called it, so the exception would hold all that stands on the stack
+    of who looks at it, itself and the futures there included, until the next garbage collection.
+    """
+    trace: TracebackType | None = None
     for filename, function, module, line in reversed(frames):
+        code = _FRAME_CODE.replace(
+            co_filename=filename, co_name=function, co_qualname=function, co_firstlineno=line
+        )
         names = {"__name__": module, "__file__": filename}
-        trace = _Trace(_Frame(_Code(filename, function), names, line), line, trace)
-    if trace is None:
-        return None
-    made: TracebackType | None = Traceback(trace).as_traceback()
-    return made
+        trace = TracebackType(trace, FunctionType(code, names)().gi_frame, 0, line)
+    return trace
 
 
 def _shortened(exception: BaseException) -> BaseException:

@@ -156,3 +156,18 @@ def test_many_delayed_calls_are_not_culled_one_by_one(monkeypatch):
 def test_an_option_that_would_be_ignored_is_refused_by_name(option):
     with pytest.raises(UnsupportedOption, match=next(iter(option))):
         task_options(**option)
+
+
+@pytest.mark.parametrize(
+    ("option", "kind", "words"),
+    [
+        ({"priority": "high"}, TypeError, "priority is a number.*'high'"),
+        ({"priority": float("nan")}, ValueError, "priority is a number.*nan"),
+        ({"retries": -1}, ValueError, "retries is a whole number from 0 on, not -1"),
+        ({"retries": 1.5}, TypeError, "retries is a whole number from 0 on, not 1.5"),
+        ({"retries": "2"}, TypeError, "retries is a whole number from 0 on, not '2'"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_told_with_what_is_allowed(option, kind, words):
+    with pytest.raises(kind, match=words):
+        task_options(**option)

@@ -101,3 +101,10 @@ def test_facts_add_up() -> None:
 def test_workers_have_every_option_that_is_passed_on_to_them() -> None:
     assert set(signature(Worker.__init__).parameters) >= WORKER_OPTIONS
     assert not WORKER_OPTIONS & (HARMLESS_OPTIONS | set(LATER_OPTIONS))
+
+
+def test_a_process_that_a_signal_ended_at_its_start_is_no_riddle_of_the_environment() -> None:
+    killed = str(ProcessDied("worker 1", -9, ""))
+    assert "worker 1 was killed by SIGKILL before it was ready" in killed
+    assert "environment" not in killed
+    assert "environment" in str(ProcessDied("worker 1", 1, ""))

@@ -67,6 +67,24 @@ class UnknownCode(ShoalError, RuntimeError):
         )
 
 
+class UnpicklableResult(ShoalError, TypeError):
+    """A task went well, but its result can't leave the worker."""
+
+    def __init__(self, key: str, kind: str, why: str) -> None:
+        """`kind`: type of the result; `why`: in pickle's words."""
+        super().__init__(key, kind, why)
+        self.key, self.kind, self.why = key, kind, why
+
+    def __str__(self) -> str:
+        return (
+            f"The result of task {self.key!r}, of type {self.kind}, can't be sent to where it is "
+            f"needed, because it can't be pickled: {self.why}.\n"
+            "Return plain data from the task: a list instead of a generator, a path instead of an "
+            "open file, what is behind a lock or a connection instead of itself. Or use it inside "
+            "of the task that makes it."
+        )
+
+
 class WrongEpoch(ShoalError, ConnectionError):
     """A worker was given values under the numbers of a scheduler that it does not work for."""
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from shoal.ids import Key, TaskId
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.keys import to_text
 from shoal.protocol.messages import Failure, ReplicaHeader
-from shoal.protocol.payload import dump, hand, load
+from shoal.protocol.payload import dump, hand, kind_of, load
+from shoal.worker.shell.errors import UnpicklableResult
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -51,11 +54,26 @@ def pack(values: Iterable[Held], *, by_reference: bool, address: str) -> Packed:
         try:
             header, buffers = hand(value) if by_reference else dump(value)
         except BaseException as error:
-            packed.failed.append((task, to_failure(error, key, address)))
+            told = _told_of(error, key, value)
+            packed.failed.append((task, to_failure(told, key, address)))
             continue
         packed.headers.append(ReplicaHeader(task, key, nbytes, header, len(buffers)))
         packed.buffers.extend(buffers)
     return packed
+
+
+def _told_of(error: BaseException, key: Key, value: object) -> BaseException:
+    """What to say of a value that can't be pickled, since pickle names neither task nor result.
+
+    What the value's own code raised stays what it is.
+    """
+    kind = kind_of(value).removeprefix("builtins.")
+    if isinstance(error, TypeError | AttributeError | PicklingError | RecursionError):
+        told = UnpicklableResult(to_text(key), kind, f"{type(error).__name__}: {error}")
+        told.__cause__ = error
+        return told
+    error.add_note(f"Raised as the result of task {to_text(key)!r}, a {kind}, was pickled.")
+    return error
 
 
 def unpack(headers: Iterable[ReplicaHeader], buffers: Sequence[Buffer], address: str) -> Unpacked:

@@ -28,6 +28,9 @@ from shoal.worker.shell.functions import Code, call
 
 logger = logging.getLogger("shoal.worker")
 
+PICKLE_BYTES: Final = 512
+"""What pickling may add to a value of the inline limit: names of modules, shape and the like."""
+
 _INLINE_FACTOR: Final = 16
 """A value that takes this many times the inline limit in memory is not even tried."""
 
@@ -240,7 +243,7 @@ class RunThreads:
         nbytes = nbytes_of(value)
         inline = None
         if nbytes <= _INLINE_FACTOR * self.inline_bytes_max:
-            inline = dump_small(value, self.inline_bytes_max)
+            inline = dump_small(value, self.inline_bytes_max + PICKLE_BYTES)
         kind = kind_of(value) if inline is None else ""
         return RunEnded(run, FINISHED, nbytes, seconds, inline, kind, started_at), value
 
