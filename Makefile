@@ -42,7 +42,8 @@ imports: $(READY)  ## who may import whom
 tidy: $(READY)  ## the rules of the house that no linter knows
 	$(PYTHON) -m tests.tidy
 
-test: $(READY)  ## every test; each suite says what it took of its share of time
+test: $(READY)  ## the cheap promises, then every test; each suite says what it took of its share
+	$(PYTHON) -m tools.accept --cheap
 	$(PYTHON) -m pytest -q
 
 sim: $(READY)  ## the simulator, SEEDS=10000
