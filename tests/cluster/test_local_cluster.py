@@ -449,3 +449,11 @@ def test_a_coroutine_may_not_wait_for_a_blocking_cluster_of_the_same_loop() -> N
 
 async def _awaited(ask: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return await (await ask())
+
+
+@pytest.mark.parametrize("n", [-1, "two", 1.5])
+def test_a_number_of_workers_that_makes_no_sense_is_refused_and_changes_nothing(n):
+    with LocalCluster(n_workers=1, processes=False) as cluster:
+        with pytest.raises((TypeError, ValueError), match="n"):
+            cluster.scale(n)
+        assert len(cluster.workers) == 1

@@ -25,7 +25,7 @@ def add_default(client: Any) -> None:
     """Make `client` the default one, until `remove_default` or until it is collected."""
     global _config  # noqa: PLW0603  # one setting of the whole process, like the list beside it
     if not _defaults:
-        _config = dask.config.set(scheduler=_scheduler())
+        _config = dask.config.set({"scheduler": _scheduler(), **_methods()})
     _defaults.append(weakref.ref(client))
 
 
@@ -153,6 +153,15 @@ class CurrentClient:
 
 
 CURRENT: Final = CurrentClient()
+
+
+def _methods() -> dict[str, str]:
+    """Ways to shuffle that dask would else choose because there is a client, and we don't have.
+
+    What a user has set stays.
+    """
+    settings = ("dataframe.shuffle.method", "array.rechunk.method")
+    return {name: "tasks" for name in settings if dask.config.get(name, None) is None}
 
 
 def _scheduler() -> Any:

@@ -22,7 +22,7 @@ from shoal.deploy.sites import LoopSite, ProcessSite, Site
 from shoal.errors import UnsupportedOption
 from shoal.observe.status import Status
 from shoal.protocol import calls
-from shoal.units import to_nbytes
+from shoal.units import to_count, to_nbytes
 
 __all__ = ["LocalCluster", "nprocesses_nthreads"]
 
@@ -263,9 +263,9 @@ class LocalCluster(Cluster):
             None, or something to await if the cluster is asynchronous.
 
         Raises:
-            ValueError: memory is asked for, and workers have no limit.
+            TypeError, ValueError: `n` is no count; or memory is asked for without a memory_limit.
         """
-        wanted = [n or 0]
+        wanted = [0 if n is None else to_count("n", n)]
         if memory is not None:
             limit = self._worker_options["memory_limit"]
             if not limit:

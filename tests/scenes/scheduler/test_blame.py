@@ -31,7 +31,7 @@ def test_only_what_may_have_been_executing_is_blamed(scene: Scene) -> None:
     assert [scene.task(key).blame for key in ("x1", "x2", "x3")] == [1, 0, 0]
 
     scene.join("b")
-    assert scene.take() == ["b: run x1 #2", "b: run x2 #2"]
+    assert scene.take() == ["b: run x1 #2"]  # the suspect alone
 
 
 def test_every_thread_has_a_suspect(scene: Scene) -> None:
@@ -87,3 +87,20 @@ def test_the_loss_of_a_worker_that_was_replaced_is_old_news(scene: Scene) -> Non
     scene.machine.receive_from_worker(before, [], scene.now)
     assert scene.machine.take_outgoing() == []
     assert scene.state("x") == "processing"
+
+
+def test_a_suspect_runs_alone_so_its_neighbours_are_not_condemned_with_it(scene: Scene) -> None:
+    """x had finished, but its worker died of k before it could say so: x is blamed, and cleared."""
+    scene.workers("a")
+    scene.submit(x=[], k=[])
+    assert scene.take() == ["a: run x #1", "a: run k #1"]
+    scene.lose("a")
+    scene.join("b")
+    assert scene.take() == ["b: run x #2"]
+    scene.finish("x", value=b"1")
+    assert scene.take() == ["c: x in memory inline", "b: run k #2"]
+    for worker, after in zip("bcde", "cdef", strict=True):
+        scene.lose(worker)
+        scene.join(after)
+    assert scene.state("k") == "erred"
+    assert (scene.task("x").blame, scene.state("x")) == (1, "memory")

@@ -77,6 +77,23 @@ def dropped_in(tmp_path):
     return tmp_path
 
 
+def test_shuffles_are_those_that_we_have_while_there_is_a_client():
+    import dask
+
+    class Somebody:
+        """A client, as far as this goes."""
+
+    client = Somebody()
+    with dask.config.set({"array.rechunk.method": "p2p"}):
+        current.add_default(client)
+        try:
+            assert dask.config.get("dataframe.shuffle.method") == "tasks"
+            assert dask.config.get("array.rechunk.method") == "p2p"  # as the user said
+        finally:
+            current.remove_default(client)
+    assert dask.config.get("dataframe.shuffle.method", None) is None
+
+
 OURS = ["2 True", "Future 2", "None", "2"]
 
 

@@ -211,6 +211,9 @@ def scattered_values_are_awaited(state: SchedulerState) -> Iterator[str]:
 
 def ready_work_moves(state: SchedulerState) -> Iterator[str]:
     """Nothing is kept here while a worker that may take it has room."""
+    suspects_wait = any(task.blame for task in state.tasks.values())
+    if suspects_wait:
+        return  # one at the head of a queue waits for a worker of its own, and others behind it
     if state.ntasks[QUEUED] and len(state.open):
         yield f"{state.ntasks[QUEUED]} tasks are queued while {state.open.lowest()} has room"
     for worker in state.workers.values():

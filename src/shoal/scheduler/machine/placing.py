@@ -99,6 +99,7 @@ def unplace(core: Core, task: Task, *, recall: bool) -> None:
     expected_us = worker.processing.pop(task)
     if task.run != NO_RUN:
         worker.nsent -= 1
+        worker.runs_suspect = worker.runs_suspect and worker.nsent > 0
         worker.sent_us -= expected_us
         if recall:
             core.to_worker(worker, RecallRuns([(task.id, task.run)]))
@@ -183,9 +184,14 @@ def _fill_from_backlog(core: Core, worker: Worker) -> None:
         if task is None:
             return
         queued = queue.peek()
-        if queued is not None and queued.priority < task.priority:
-            queue.pop()
+        from_queue = queued is not None and queued.priority < task.priority
+        if from_queue:
+            assert queued is not None
             task = queued
+        if core.queuing.must_wait(task, worker):
+            return
+        if from_queue:
+            queue.pop()
         else:
             heappop(worker.backlog)
         _send(core, task, worker)
@@ -198,9 +204,10 @@ def _fill_from_queue(core: Core) -> None:
     has_room = core.queuing.has_room
     filled: dict[Worker, None] = {}
     while (worker := index.lowest()) is not None:
-        task = queue.pop()
-        if task is None:
+        task = queue.peek()
+        if task is None or core.queuing.must_wait(task, worker):
             break
+        queue.pop()
         _send(core, task, worker)
         filled[worker] = None
         if has_room(worker):
@@ -226,6 +233,7 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
         worker.backlog_us -= expected_us
     worker.sent_us += expected_us
     worker.nsent += 1
+    worker.runs_suspect = task.blame > 0
     task.run = worker.newest_run = core.new_run()
     if worker in core.freeing:
         core.say_what_to_free(worker)
@@ -277,7 +285,7 @@ def _steal(core: Core, thief: Worker) -> None:
             return
         task = _first_of_backlog(victim)
         assert task is not None, "a worker in the index has a backlog"
-        if not may_run_on(task, thief):
+        if not may_run_on(task, thief) or core.queuing.must_wait(task, thief):
             return
         if not core.stealing.is_worth_it(
             task, core.queuing.expected_us(task), victim, thief, core.now

@@ -167,6 +167,7 @@ class Worker:
         "pid",
         "processing",
         "resources",
+        "runs_suspect",
         "sent_us",
         "slots_max",
         "told",
@@ -186,6 +187,7 @@ class Worker:
         self.memory_bytes = 0  # of its process, as last heard
         self.resources: dict[str, float] = {}
         self.is_leaving = False
+        self.runs_suspect = False  # a task that may have killed a worker is out, alone
         self.heard_at = now
         self.processing: dict[Task, int] = {}  # placed here -> expected duration in us
         self.nsent = 0

@@ -30,11 +30,20 @@ class LateBinding:
 
     def has_room(self, worker: Worker) -> bool:
         """Whether one more run may be sent to `worker`."""
-        if worker.is_leaving:
+        if worker.is_leaving or worker.runs_suspect:
             return False
         if worker.nsent < worker.slots_max:
             return True
         return worker.sent_us < self.pipe_us * worker.nthreads and worker.nsent < self.pipe_runs_max
+
+    @staticmethod
+    def must_wait(task: Task, worker: Worker) -> bool:
+        """Whether `task` has to wait until nothing else is out on `worker`.
+
+        So has a task that was running on a worker that died: it runs alone, so that next time it
+        is known which task it was, and those beside it are not condemned with it.
+        """
+        return task.blame > 0 and worker.nsent > 0
 
     def expected_us(self, task: Task) -> int:
         """How long `task` is expected to run, in microseconds; at least one."""
