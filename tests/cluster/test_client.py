@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from shoal import as_completed, wait
+from shoal import Client, as_completed, wait
 from tests.cluster.faces import ask
 
 
@@ -305,3 +305,11 @@ def test_the_first_run_spec_of_a_key_wins(play):
         assert await ask(again.result()) == 42
 
     play(scenario)
+
+
+def test_a_closed_client_says_so_whatever_it_is_asked():
+    with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+        pass
+    for question in (client.nthreads, client.scheduler_info, lambda: client.run(inc, 1)):
+        with pytest.raises(RuntimeError, match="closed, so it can't do this"):
+            question()

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, TypeVar, cast
 
-from shoal.client.errors import BlockingCall
+from shoal.client.errors import BlockingCall, ClientClosed
 
 T = TypeVar("T")
 
@@ -81,6 +81,7 @@ class LoopThread:
 
         Raises:
             BlockingCall: the caller is on the loop, which would wait for itself.
+            ClientClosed: the loop has ended with its last client.
             TimeoutError: `timeout_seconds` passed; the work is cancelled.
         """
         if self.is_here:
@@ -93,7 +94,7 @@ class LoopThread:
         except RuntimeError:
             guarded.close()  # the loop was closed
             work.close()
-            raise
+            raise ClientClosed("that is asked", "closed") from None
         try:
             future.result(timeout_seconds)
         except BaseException:
