@@ -313,3 +313,12 @@ def test_a_closed_client_says_so_whatever_it_is_asked():
     for question in (client.nthreads, client.scheduler_info, lambda: client.run(inc, 1)):
         with pytest.raises(RuntimeError, match="closed, so it can't do this"):
             question()
+
+
+def test_keys_of_a_map_that_would_share_a_result_are_refused(play):
+    async def scenario(client):
+        with pytest.raises(ValueError, match="'d' more than once"):
+            client.map(inc, [1, 2], key=["d", "d"])
+        assert await ask(client.gather(client.map(inc, [1, 2], key=["d", "e"]))) == [2, 3]
+
+    play(scenario)

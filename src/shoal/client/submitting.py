@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
@@ -35,7 +36,7 @@ from shoal.client.submission import (
     key_of_item,
 )
 from shoal.ids import Key
-from shoal.protocol.keys import to_canonical
+from shoal.protocol.keys import to_canonical, to_text
 from shoal.protocol.messages import TaskOptions
 
 MAP_SLICE_TASKS: Final = 1000
@@ -174,6 +175,7 @@ class Submitting(ClientBase):
         keys = None
         if isinstance(key, (list, tuple)):
             keys = list(key)
+            _refuse_repeated(keys)
         elif key is not None:
             to_canonical(key)  # raises what makes no key
             function = function._replace(name=str(key))
@@ -397,6 +399,18 @@ class Submitting(ClientBase):
         return replaced(futures, lambda future: values[record_by_future[future]], FAILED)
 
 
+def _refuse_repeated(keys: list[Any]) -> None:
+    """Raise ValueError if two tasks would share a key, and so a result."""
+    known = dict.fromkeys(map(to_canonical, keys))
+    if len(known) == len(keys):
+        return
+    repeated = next(key for key, n in Counter(map(to_canonical, keys)).items() if n > 1)
+    raise ValueError(
+        f"key= names {to_text(repeated)!r} more than once, so two tasks would share one result. "
+        "Give each task a key of its own."
+    )
+
+
 def _keys_of_part(
     function: Function,
     part: Sequence[tuple[Any, ...]],
@@ -409,7 +423,10 @@ def _keys_of_part(
     if keys is not None:
         given = keys[start : start + len(part)]
         if len(given) != len(part):
-            raise ValueError(f"{len(keys)} keys were given for more tasks than that")
+            raise ValueError(
+                f"key= has {len(keys)} keys, and there are more tasks. Give one for each, or a "
+                "text that all keys begin with."
+            )
         return given
     if unique is not None:
         return [f"{function.name}-{unique}-{start + i}" for i in range(len(part))]

@@ -201,7 +201,7 @@ def test_a_map_takes_keys_a_prefix_and_keywords():
         assert await client.gather(shared) == [101, 102]
         assert await client.gather(client.map(add, [1, 2], y=5, pure=False)) == [6, 7]
         assert client.map(inc, []) == []
-        with pytest.raises(ValueError, match="keys were given"):
+        with pytest.raises(ValueError, match="there are more tasks"):
             client.map(inc, [1, 2], key=["only one"])
 
     play(scenario)
