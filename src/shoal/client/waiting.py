@@ -47,7 +47,9 @@ def wait(fs: Any, timeout: Any = None, return_when: str = ALL_COMPLETED) -> Any:
             "several futures go into one list: wait([x, y])"
         )
     if return_when not in (ALL_COMPLETED, FIRST_COMPLETED):
-        raise NotImplementedError(f"return_when is {ALL_COMPLETED} or {FIRST_COMPLETED}")
+        raise ValueError(
+            f"return_when is {ALL_COMPLETED!r} or {FIRST_COMPLETED!r}, not {return_when!r}"
+        )
     futures = futures_of(fs)
     if not futures:
         return DoneAndNotDone(set(), set())

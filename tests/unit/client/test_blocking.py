@@ -199,7 +199,7 @@ def test_waiting_tells_done_from_not_done(client, scheduler):
     assert wait([]).done == set()
     with pytest.raises(TypeError, match="wait\\(\\[x, y\\]\\)"):
         wait(done, pending)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(ValueError, match="return_when is"):
         wait([done], return_when="SOMETIME")
 
 
