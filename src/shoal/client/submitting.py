@@ -401,10 +401,10 @@ class Submitting(ClientBase):
 
 def _refuse_repeated(keys: list[Any]) -> None:
     """Raise ValueError if two tasks would share a key, and so a result."""
-    known = dict.fromkeys(map(to_canonical, keys))
-    if len(known) == len(keys):
+    counts = Counter(map(to_canonical, keys))
+    if len(counts) == len(keys):
         return
-    repeated = next(key for key, n in Counter(map(to_canonical, keys)).items() if n > 1)
+    repeated = next(key for key, n in counts.items() if n > 1)
     raise ValueError(
         f"key= names {to_text(repeated)!r} more than once, so two tasks would share one result. "
         "Give each task a key of its own."

@@ -165,12 +165,6 @@ def _place_value(
 
 def _new_scattered(core: Core, key: Key) -> Task:
     """A task without a run spec: its value comes from a client, and can't be computed again."""
-    state = core.state
-    prefix = state.prefix(key.rpartition("-")[0] or "scattered")
-    priority = to_priority(0.0, state.next_sequence)
-    task = Task(key, TaskId(state.next_task_id), None, b"", prefix, priority, NO_OPTIONS)
-    state.next_task_id += 1
-    state.tasks[key] = task
-    state.task_by_id[task.id] = task
-    state.ntasks[RELEASED] += 1
-    return task
+    prefix = key.rpartition("-")[0] or "scattered"
+    priority = to_priority(0.0, core.state.next_sequence)
+    return core.state.new_task(key, None, b"", prefix, priority, NO_OPTIONS)

@@ -7,7 +7,7 @@ comes late can't touch a newer want of the same key.
 from collections.abc import Iterable
 
 from shoal.errors import UnknownDependency
-from shoal.ids import ClientTaskId, TaskId
+from shoal.ids import ClientTaskId
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import (
@@ -207,27 +207,19 @@ def _new_task(
     options: TaskOptions,
 ) -> Task:
     """A task as the message's columns describe it, in the indexes but not linked yet."""
-    state = core.state
     codes = message.codes
     code = client.codes[codes[index] if len(codes) > 1 else codes[0]]
     code.nusers += 1
     prefixes = message.prefixes
     indices = message.prefix_indices
-    number = TaskId(state.next_task_id)
-    task = Task(
+    return core.state.new_task(
         message.keys[index],
-        number,
         code,
         message.arguments[index],
-        state.prefix(prefixes[indices[index] if indices else 0]),
+        prefixes[indices[index] if indices else 0],
         priority,
         options,
     )
-    state.next_task_id += 1
-    state.tasks[task.key] = task
-    state.task_by_id[number] = task
-    state.ntasks[RELEASED] += 1
-    return task
 
 
 def _link(

@@ -184,13 +184,11 @@ def _fill_from_backlog(core: Core, worker: Worker) -> None:
         if task is None:
             return
         queued = queue.peek()
-        from_queue = queued is not None and queued.priority < task.priority
-        if from_queue:
-            assert queued is not None
+        if queued is not None and queued.priority < task.priority:
             task = queued
         if core.queuing.must_wait(task, worker):
             return
-        if from_queue:
+        if task is queued:
             queue.pop()
         else:
             heappop(worker.backlog)

@@ -1,7 +1,8 @@
 """All that the scheduler knows, and the small operations that keep its indexes true."""
 
 from shoal.ids import ClientId, ClientTaskId, CodeId, Epoch, Key, TaskId, WorkerId
-from shoal.scheduler.model.entities import STATES, Client, Code, Prefix, Task, Worker
+from shoal.protocol.messages import TaskOptions
+from shoal.scheduler.model.entities import RELEASED, STATES, Client, Code, Prefix, Task, Worker
 from shoal.scheduler.model.loads import LoadIndex
 from shoal.scheduler.model.queue import TaskQueue
 from shoal.scheduler.model.settings import SchedulerSettings
@@ -51,6 +52,24 @@ class SchedulerState:
         self.next_code_id += 1
         self.codes[code.id] = code
         return code
+
+    def new_task(
+        self,
+        key: Key,
+        code: Code | None,
+        argument: bytes | int,
+        prefix: str,
+        priority: int,
+        options: TaskOptions,
+    ) -> Task:
+        """A task under a key that is new, in every index, and released; not linked to anything."""
+        id = TaskId(self.next_task_id)
+        self.next_task_id += 1
+        task = Task(key, id, code, argument, self.prefix(prefix), priority, options)
+        self.tasks[key] = task
+        self.task_by_id[id] = task
+        self.ntasks[RELEASED] += 1
+        return task
 
     def add_worker(self, worker: Worker) -> None:
         """Enter a worker into every index."""

@@ -87,10 +87,12 @@ def idle_holder(task: Task) -> Worker | None:
     For tasks whose inputs are all small: they may run anywhere, but the links of a chain had better
     follow each other on one worker, which then hears of nothing else.
     """
-    for dependency in task.dependencies[:1]:
-        for worker in first(dependency.who_has or [], HOLDERS_LOOKED_AT):
-            if worker.nsent < worker.nthreads and not worker.backlog and not worker.is_leaving:
-                return worker
+    holders = task.dependencies[0].who_has if task.dependencies else None
+    if holders is None:
+        return None
+    for worker in first(holders, HOLDERS_LOOKED_AT):
+        if worker.nsent < worker.nthreads and not worker.backlog and not worker.is_leaving:
+            return worker
     return None
 
 
