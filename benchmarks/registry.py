@@ -8,6 +8,7 @@ from benchmarks.bench import Workload
 from benchmarks.errors import UnknownWorkload
 from benchmarks.workloads import graphs, latency, standing, throughput
 from benchmarks.workloads.plain_graphs import graph_workload, growth, scheduler_cost, stencil
+from benchmarks.workloads.relay import relay
 from benchmarks.workloads.transfer import worker_to_worker
 
 GROWTH = "independent tasks that note when they start; client and scheduler apart"
@@ -20,6 +21,14 @@ WORKLOADS: tuple[Workload, ...] = (
         full=300,
         quick=50,
         pool=latency.submit_result_pool,
+    ),
+    Workload(
+        "relay",
+        "the road of `latency` with nothing on it: its floor",
+        relay,
+        full=300,
+        quick=50,
+        only_shoal=True,
     ),
     Workload(
         "map_10k",
