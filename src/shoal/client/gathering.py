@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+from shoal.client.blocking import is_our_cancellation
 from shoal.client.errors import ResultUnreachable
 from shoal.client.future import exception_of, user_key
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
@@ -20,7 +21,7 @@ from shoal.comms.exchange import ReplicaExchange
 from shoal.errors import FutureCancelledError
 from shoal.ids import TaskId
 from shoal.protocol.calls import FetchThroughScheduler
-from shoal.protocol.exceptions import from_failure
+from shoal.protocol.exceptions import from_failure, tell_unreadable
 from shoal.protocol.messages import ReplicaHeader, Replicas
 from shoal.protocol.payload import load
 
@@ -106,7 +107,7 @@ class Gathering:
             if record.status == FINISHED:
                 if record.value is not None:
                     try:
-                        values[record] = load(record.value)
+                        values[record] = load_near(record)
                     except BaseException as error:
                         self._fail(record, error)
                 else:
@@ -129,7 +130,8 @@ class Gathering:
         """There will be no value.  The error is raised by `run` alone, since what a user's value
         raises (a SystemExit, or an OSError like the network's own) must not be taken for ours."""
         self.values[record] = FAILED
-        self._error = self._error or error
+        if self._error is None:  # an exception may well be false
+            self._error = error
 
     async def _fetch(self, far: list[Record]) -> list[Record]:
         """Fetch what can be; those that nobody gave."""
@@ -197,9 +199,10 @@ class Gathering:
                 continue
             try:
                 self.values[record] = await _load(header, mine)
-            except asyncio.CancelledError:
-                raise
             except BaseException as error:
+                if is_our_cancellation(error):
+                    raise
+                tell_unreadable(error, record.key)
                 self._fail(record, error)
         for task, failure in replicas.failed:
             record = by_task.pop(TaskId(task), None)
@@ -211,9 +214,38 @@ class Gathering:
 async def _load(header: ReplicaHeader, buffers: Sequence[Any]) -> object:
     """The value of one replica; within a process it is the object itself."""
     stream = header.header
-    if type(stream) is bytes and len(stream) >= LOAD_ASIDE_NBYTES_MIN:
-        return await asyncio.to_thread(load, stream, buffers)
-    return load(stream, buffers)
+    if type(stream) is not bytes or len(stream) < LOAD_ASIDE_NBYTES_MIN:
+        return load(stream, buffers)
+    value, error = await asyncio.to_thread(_loaded, stream, buffers)
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error  # it holds this frame, which would hold it
+    return value
+
+
+def _loaded(stream: bytes, buffers: Sequence[Any]) -> tuple[object, BaseException | None]:
+    """The value, or what was raised: what a thread raises (StopIteration, SystemExit) is not
+    always what whoever awaits it is given."""
+    try:
+        return load(stream, buffers), None
+    except BaseException as error:
+        return None, error
+
+
+def load_near(record: Record) -> object:
+    """The value that came along with the news that it is there.
+
+    Raises:
+        BaseException: whatever the value's own code raises, with a note that tells the task.
+    """
+    assert record.value is not None
+    try:
+        return load(record.value)
+    except BaseException as error:
+        tell_unreadable(error, record.key)
+        raise
 
 
 def outcome_error(record: Record) -> BaseException:

@@ -14,8 +14,9 @@ from types import FunctionType, TracebackType
 from typing import Any, Final, NamedTuple
 
 from shoal.ids import Key
+from shoal.protocol.keys import to_text
 from shoal.protocol.messages import Failure
-from shoal.protocol.payload import _BoundedStream
+from shoal.protocol.payload import TooLarge, _BoundedStream, kind_of
 
 TEXT_MAX: Final = 64 * 1024
 """Longest message or traceback, in characters; the rest is cut, and the cut is marked."""
@@ -25,6 +26,11 @@ EXCEPTION_NBYTES_MAX: Final = 1024 * 1024
 
 _NO_KEY: Final = Key("")
 _FRAMES_MAX: Final = 100  # of a traceback; an endless recursion has 1000, all alike
+_PARTS_MAX: Final = 100  # arguments, attributes, notes of an exception that is too large whole
+_REASON_MAX: Final = 300
+_LINKS: Final = ("__cause__", "__context__", "__suppress_context__")
+_TYPE_NAME: Final = type.__dict__["__name__"]
+_TRACEBACK: Final = BaseException.__dict__["__traceback__"]
 
 
 class RemoteError(Exception):
@@ -49,7 +55,7 @@ def to_failure(exception: BaseException, key: Key = _NO_KEY, worker: str = "") -
 
     Cost: some 100 us.
     """
-    text = _text_of(exception)
+    text = text_of(exception)
     traceback_text = _traceback_text_of(exception, text)
     return Failure(
         exception=_dump(exception, text, traceback_text),
@@ -68,9 +74,9 @@ def from_failure(failure: Failure) -> BaseException:
             exception = pickle.loads(failure.exception)
             if isinstance(exception, BaseException):
                 return exception
-            problem = f"it was rebuilt as {type(exception).__name__}"
+            problem = f"it was rebuilt as {_name_of(type(exception))}"
         except BaseException as error:
-            problem = f"loading it here raised {_text_of(error)}"
+            problem = f"loading it here raised {text_of(error)}"
     stand_in = RemoteError(failure.text)
     stand_in.add_note(f"The exception itself could not be brought here: {problem}.")
     if failure.traceback_text:
@@ -79,12 +85,44 @@ def from_failure(failure: Failure) -> BaseException:
     return stand_in.with_traceback(_to_traceback(here))
 
 
+def text_of(exception: BaseException) -> str:
+    """Type and message, e.g. "ValueError: not this way"; never longer than TEXT_MAX.
+
+    Never raises, whatever the exception's own code does.
+    """
+    name = _name_of(type(exception))
+    try:
+        message = str.__str__(str(exception))  # of `str` itself, should it be of a subclass
+    except BaseException as error:
+        message = f"<its message can't be made: {_name_of(type(error))}>"
+    return _cut(f"{name}: {message}" if message else name)
+
+
+def add_note(exception: BaseException, note: str) -> None:
+    """Add to what `exception` says, where it allows that.  Never raises."""
+    try:
+        BaseException.add_note(exception, note)
+    except BaseException:
+        pass  # it has ideas of its own about attributes; what it says by itself has to do
+
+
+def tell_unreadable(exception: BaseException, key: Key, what: str = "result") -> None:
+    """Let `exception` say whose `what` it was that could not be read here.  Never raises."""
+    add_note(
+        exception,
+        f"Raised while unpickling the {what} of task {to_text(key)!r}. Look at how its class does "
+        "that (__setstate__, __reduce__, __new__), and whether the same packages are installed "
+        "here as where it was pickled.",
+    )
+
+
 class _Attempt(NamedTuple):
     """One way to pickle an exception."""
 
     with_links: bool  # its causes and contexts too
     without_init: bool  # rebuild it without calling its own __init__
     notes: tuple[str, ...] = ()  # to be added
+    lightened: bool = False  # leave out what can't be pickled, or is too large
 
 
 def _dump(exception: BaseException, text: str, traceback_text: str) -> bytes:
@@ -95,6 +133,7 @@ def _dump(exception: BaseException, text: str, traceback_text: str) -> bytes:
         _Attempt(with_links=True, without_init=True),
         _Attempt(with_links=False, without_init=False, notes=chain),
         _Attempt(with_links=False, without_init=True, notes=chain),
+        _Attempt(with_links=False, without_init=True, notes=chain, lightened=True),
     )
     try:
         shortened = _shortened(exception)
@@ -105,9 +144,8 @@ def _dump(exception: BaseException, text: str, traceback_text: str) -> bytes:
         if stream is not None and _loads_as(stream, type(exception)):
             return stream
     try:
-        stand_in = RemoteError(text).with_traceback(exception.__traceback__)
-        kind = type(exception)
-        stand_in.add_note(f"The original is of type {kind.__module__}.{kind.__qualname__}.")
+        stand_in = RemoteError(text).with_traceback(_TRACEBACK.__get__(exception))
+        stand_in.add_note(f"The original is of type {kind_of(exception)}.")
         stand_in.add_note(traceback_text)
         return _dump_one(stand_in, _Attempt(with_links=False, without_init=False)) or b""
     except BaseException:
@@ -149,7 +187,7 @@ class _ExceptionPickler(pickle.Pickler):
         return _reduce(value, self.attempt)
 
 
-def _cloudpickled(exception: BaseException, attempt: _Attempt) -> bytes:
+def _cloudpickled(value: object, attempt: _Attempt) -> bytes:
     import cloudpickle
 
     class CloudExceptionPickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -158,7 +196,7 @@ def _cloudpickled(exception: BaseException, attempt: _Attempt) -> bytes:
             return super().reducer_override(value) if reduced is NotImplemented else reduced
 
     stream = _BoundedStream(EXCEPTION_NBYTES_MAX)
-    CloudExceptionPickler(stream, 5).dump(exception)
+    CloudExceptionPickler(stream, 5).dump(value)
     return b"".join(stream.parts)
 
 
@@ -173,39 +211,100 @@ def _reduce(value: Any, attempt: _Attempt) -> Any:
 def _reduce_exception(exception: BaseException, attempt: _Attempt) -> Any:
     """As pickle would, but for a state that has our additions beside the exception's own."""
     function: Callable[..., Any]
-    if attempt.without_init:
+    left_out: list[str] = []
+    state: Any
+    if attempt.lightened:
+        arguments, state, left_out = _lightened(exception)
+        function, arguments = _without_init, (type(exception), arguments)
+    elif attempt.without_init:
         function, arguments = _without_init, (type(exception), exception.args)
-        state: Any = vars(exception)
+        state = vars(exception)
     else:
         reduced = exception.__reduce_ex__(5)
         if isinstance(reduced, str) or len(reduced) > 3:
             return NotImplemented  # it has its own ways
         function, arguments = reduced[0], reduced[1]
         state = reduced[2] if len(reduced) == 3 else None
-    notes = [*getattr(exception, "__notes__", ()), *attempt.notes]
+    notes = [*_notes_of(exception), *left_out, *attempt.notes]
     links: tuple[Any, ...] = ()
     if attempt.with_links:
         links = (exception.__cause__, exception.__context__, exception.__suppress_context__)
-    additions = (state, exception.__traceback__, notes, links)
+    additions = (state, _TRACEBACK.__get__(exception), notes, links)
     # In the state, which pickle writes after the object is known, so that cycles are no problem.
-    return function, arguments, additions, None, None, _set_state
+    setter = _set_attributes if attempt.without_init else _set_state
+    return function, arguments, additions, None, None, setter
+
+
+def _lightened(exception: BaseException) -> tuple[tuple[Any, ...], dict[str, Any], list[str]]:
+    """(arguments, attributes, notes): those that can travel, and what became of the others."""
+    arguments: list[Any] = []
+    notes: list[str] = []
+    for place, part in enumerate(exception.args[:_PARTS_MAX]):
+        problem = "" if isinstance(exception, BaseExceptionGroup) else _problem_of(part)
+        arguments.append(f"<{problem}>" if problem else part)
+        if problem:
+            notes.append(f"Argument {place + 1} could not be brought here: {problem}.")
+    state: dict[str, Any] = {}
+    for name, value in list(vars(exception).items())[:_PARTS_MAX]:
+        problem = "" if name == "__notes__" else _problem_of(value)
+        if problem:
+            notes.append(f"The attribute {name!r} could not be brought here: {problem}.")
+        else:
+            state[name] = value
+    return tuple(arguments), state, notes
+
+
+def _problem_of(part: object) -> str:
+    """Why a part of an exception can't travel; empty if it can."""
+    stream = _BoundedStream(EXCEPTION_NBYTES_MAX // 2)
+    try:
+        try:
+            _ExceptionPickler(stream, _Attempt(with_links=False, without_init=True)).dump(part)
+            pickled = b"".join(stream.parts)
+        except TooLarge:
+            return f"a {kind_of(part)} that is too large"
+        except Exception:
+            pickled = _cloudpickled(part, _Attempt(with_links=False, without_init=True))
+        pickle.loads(pickled)
+    except BaseException as error:
+        return f"a {kind_of(part)} raised {text_of(error)[:_REASON_MAX]}"
+    return ""
+
+
+def _notes_of(exception: BaseException) -> list[str]:
+    """Its notes, bounded; what a user put in their place is as good as none."""
+    notes = getattr(exception, "__notes__", None)
+    if not isinstance(notes, list | tuple):
+        return []
+    return [_cut(str(note)) for note in notes[:_PARTS_MAX]]
 
 
 def _without_init(kind: type[BaseException], arguments: tuple[Any, ...]) -> BaseException:
     exception = kind.__new__(kind, *arguments)
-    exception.args = arguments
+    object.__setattr__(exception, "args", arguments)
     return exception
 
 
 def _set_state(exception: BaseException, additions: tuple[Any, ...]) -> None:
-    state, trace, notes, links = additions
-    if state is not None:
-        exception.__setstate__(state)
+    if additions[0] is not None:
+        exception.__setstate__(additions[0])
+    _set_additions(exception, additions)
+
+
+def _set_attributes(exception: BaseException, additions: tuple[Any, ...]) -> None:
+    vars(exception).update(additions[0])
+    _set_additions(exception, additions)
+
+
+def _set_additions(exception: BaseException, additions: tuple[Any, ...]) -> None:
+    _, trace, notes, links = additions
+    put = object.__setattr__  # an exception may forbid its own
     if notes:
-        exception.__notes__ = notes
+        put(exception, "__notes__", notes)
     if links:
-        exception.__cause__, exception.__context__, exception.__suppress_context__ = links
-    exception.__traceback__ = trace
+        for name, link in zip(_LINKS, links, strict=True):
+            put(exception, name, link)
+    put(exception, "__traceback__", trace)
 
 
 def _frames_of(trace: TracebackType | None) -> list[tuple[str, str, str, int]]:
@@ -280,17 +379,18 @@ def _cut(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _text_of(exception: BaseException) -> str:
-    name = type(exception).__name__
-    try:
-        message = str(exception)
-    except BaseException as error:
-        message = f"<its message can't be made: {type(error).__name__}>"
-    return _cut(f"{name}: {message}" if message else name)
+def _name_of(kind: type) -> str:
+    """The class's own name, past a metaclass that has another idea of it."""
+    return _cut(_TYPE_NAME.__get__(kind))
 
 
 def _traceback_text_of(exception: BaseException, text: str) -> str:
     try:
         return _cut("".join(traceback.format_exception(exception)))
     except BaseException as error:
-        return f"{text}\n<its traceback can't be made: {type(error).__name__}>\n"
+        problem = _name_of(type(error))
+    try:  # without what the exception's own code has to say
+        frames = "".join(traceback.format_tb(_TRACEBACK.__get__(exception)))
+        return _cut(f"{frames}{text}\n")
+    except BaseException:
+        return f"{text}\n<its traceback can't be made: {problem}>\n"

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from shoal.protocol.measuring import nbytes_at_a_glance
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
@@ -28,9 +30,10 @@ NBUFFERS_MAX: Final = 1000
 DEFAULT_NBYTES: Final = 1_000_000
 """Assumed size in memory of a value that can't be measured."""
 
-_NBYTES_MAX: Final = 2**62  # what still fits into a message, with room to add up
+_NBYTES_MAX: Final = 2**50  # of one value; thousands of them still add up to what fits a message
 _PROTOCOL: Final = 5
 _MAIN: Final = b"__main__"
+_QUALIFIED_NAME: Final = type.__dict__["__qualname__"]
 _CONTAINERS: Final = frozenset((list, tuple, dict, set, frozenset))
 _SCALARS: Final = frozenset((type(None), bool, float, complex))
 _MEASURED_BY_PYTHON: Final = _SCALARS | {int, str, bytes, bytearray}
@@ -116,19 +119,24 @@ def dump_small(value: object, nbytes_max: int) -> bytes | None:
     they exceed the limit, before their buffers are copied.
     """
     kind = type(value)
-    if kind in _SCALARS:
-        return pickle.dumps(value, _PROTOCOL)
-    if kind is int:
-        if cast(int, value).bit_length() > 8 * nbytes_max:
-            return None
-    elif kind is str or kind is bytes or kind is bytearray:
-        if len(cast(bytes, value)) > nbytes_max:
-            return None
-    elif kind in _CONTAINERS and len(cast("list[object]", value)) > nbytes_max:
-        return None  # each item takes at least a byte
-    else:
-        return _dump_bounded(value, nbytes_max)
-    header = pickle.dumps(value, _PROTOCOL)
+    try:
+        if kind in _SCALARS:
+            return pickle.dumps(value, _PROTOCOL)
+        if kind is int:
+            if cast(int, value).bit_length() > 8 * nbytes_max:
+                return None
+        elif kind is str or kind is bytes or kind is bytearray:
+            if len(cast(bytes, value)) > nbytes_max:
+                return None
+        elif kind in _CONTAINERS and len(cast("list[object]", value)) > nbytes_max:
+            return None  # each item takes at least a byte
+        else:
+            return _dump_bounded(value, nbytes_max)
+        header = pickle.dumps(value, _PROTOCOL)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return None  # too large, or not to be pickled this way; whoever fetches it will be told
     return header if len(header) <= nbytes_max else None
 
 
@@ -174,27 +182,35 @@ def load_call(
 def nbytes_of(value: object) -> int:
     """How much memory `value` takes, in bytes; a guess of 1 MB where nobody can tell.
 
-    Never raises an Exception, whatever the value's own code does.  Cost: 0.1 us for builtin
-    scalars and texts, some microseconds for others.
+    Raises nothing but KeyboardInterrupt, whatever the value's own code does.  Cost: 0.1 us for
+    builtin scalars and texts, some microseconds for others.
     """
     try:
         if type(value) in _MEASURED_BY_PYTHON:
             return sys.getsizeof(value)
+        nbytes = nbytes_at_a_glance(value)
+        if nbytes is not None:
+            return nbytes
         from dask.sizeof import sizeof
 
         nbytes = sizeof(value)
         if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
             nbytes = int(nbytes) if isinstance(nbytes, float) else DEFAULT_NBYTES
         measured = int(nbytes)
-    except (Exception, SystemExit, GeneratorExit):
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return DEFAULT_NBYTES
     return min(measured, _NBYTES_MAX) if measured >= 0 else DEFAULT_NBYTES
 
 
 def kind_of(value: object) -> str:
-    """The type of a value as "module.qualname", for display.  Cost: 0.2 us."""
+    """The type of a value as "module.qualname", for display.  Never raises.  Cost: 0.2 us."""
     kind = type(value)
-    name = f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        name = f"{kind.__module__}.{kind.__qualname__}"
+    except BaseException:  # its metaclass has other ideas; the class's own name is there still
+        name = str(_QUALIFIED_NAME.__get__(kind))
     return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
 
 
@@ -223,7 +239,7 @@ class _Bytes:
         return type(self.value), (pickle.PickleBuffer(self.value),)
 
 
-class _TooLarge(Exception):
+class TooLarge(Exception):
     """The stream has outgrown its limit."""
 
 
@@ -239,7 +255,7 @@ class _BoundedStream:
     def write(self, part: Any) -> None:
         self.nbytes_left -= len(part)
         if self.nbytes_left < 0:
-            raise _TooLarge
+            raise TooLarge
         self.parts.append(bytes(part))
 
     def refuse_large(self, buffer: pickle.PickleBuffer) -> bool:
@@ -249,7 +265,7 @@ class _BoundedStream:
         except BufferError:
             return True
         if nbytes > self.nbytes_left:
-            raise _TooLarge
+            raise TooLarge
         return True
 
 
@@ -278,10 +294,7 @@ def _load_nested(stream: Buffer, *buffers: Buffer) -> object:
 
 def _dump_bounded(value: object, nbytes_max: int) -> bytes | None:
     stream = _BoundedStream(nbytes_max)
-    try:
-        pickle.Pickler(stream, _PROTOCOL, buffer_callback=stream.refuse_large).dump(value)
-    except (Exception, SystemExit, GeneratorExit):
-        return None  # too large, or not to be pickled this way; whoever fetches it will be told
+    pickle.Pickler(stream, _PROTOCOL, buffer_callback=stream.refuse_large).dump(value)
     header = b"".join(stream.parts)
     return None if _MAIN in header or _pickled_by_value() else header
 

@@ -1,6 +1,7 @@
 """Whatever was raised arrives as something that can be raised, with all that can be saved."""
 
 import asyncio
+import dataclasses
 import threading
 import traceback
 from typing import Any
@@ -14,6 +15,8 @@ from shoal.protocol.exceptions import (
     TEXT_MAX,
     RemoteError,
     from_failure,
+    tell_unreadable,
+    text_of,
     to_failure,
 )
 from shoal.protocol.messages import Failure
@@ -170,12 +173,41 @@ class Fickle(Exception):
         return load_fickle, self.args
 
 
+class OnlyWithKeyword(Exception):
+    """Can't be made again by anybody who doesn't know its keyword, and holds a lock."""
+
+    def __new__(cls, *, reason: str) -> "OnlyWithKeyword":
+        return super().__new__(cls, reason)
+
+    def __init__(self, *, reason: str) -> None:
+        super().__init__(reason)
+        self.lock = threading.Lock()
+
+
 def test_a_stand_in_names_the_original() -> None:
     """RemoteError, with the type in a note."""
-    arrived = travel(raised(Unpicklable()))
+    arrived = travel(raised(OnlyWithKeyword(reason="with a lock")))
     assert isinstance(arrived, RemoteError)
-    assert str(arrived) == "Unpicklable: with a lock"
-    assert any("test_exceptions.Unpicklable" in note for note in arrived.__notes__)
+    assert str(arrived) == "OnlyWithKeyword: with a lock"
+    assert any("test_exceptions.OnlyWithKeyword" in note for note in arrived.__notes__)
+
+
+def test_parts_that_can_not_travel_are_left_out_and_told() -> None:
+    """The type stays, so that `except Unpicklable` works, and what else is there."""
+    error = Unpicklable()
+    error.args = ("with a lock", error.lock, 3)
+    error.code = 17  # type: ignore[attr-defined]
+    error.add_note("note well")
+    arrived: Any = travel(raised(error))
+    assert type(arrived) is Unpicklable
+    assert (arrived.args[0], arrived.args[2], arrived.code) == ("with a lock", 3, 17)
+    assert "_thread.lock" in arrived.args[1]
+    assert not hasattr(arrived, "lock")
+    told = "\n".join(arrived.__notes__)
+    assert "note well" in told
+    assert "The attribute 'lock' could not be brought here" in told
+    assert "Argument 2 could not be brought here" in told
+    assert arrived.__traceback__ is not None
 
 
 def test_huge_messages_are_cut_and_the_cut_is_marked() -> None:
@@ -189,13 +221,62 @@ def test_huge_messages_are_cut_and_the_cut_is_marked() -> None:
     assert "characters cut" in str(arrived)
 
 
-def test_an_exception_that_carries_too_much_arrives_as_text() -> None:
+def test_an_exception_that_carries_too_much_arrives_without_it() -> None:
     """The scheduler keeps failures in memory."""
     error = ValueError("small text")
     error.cargo = b"x" * (2 * EXCEPTION_NBYTES_MAX)  # type: ignore[attr-defined]
+    assert len(to_failure(error).exception) < EXCEPTION_NBYTES_MAX
     arrived = travel(error)
+    assert type(arrived) is ValueError
+    assert str(arrived) == "small text"
+    assert any("bytes that is too large" in note for note in arrived.__notes__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(Exception):
+    code: int
+
+
+def test_an_exception_that_may_not_be_changed_arrives_whole() -> None:
+    """Its own `__setattr__` is not asked."""
+    arrived = travel(raised(Frozen(5)))
+    assert arrived == Frozen(5)
+    assert arrived.__traceback__ is not None
+
+
+class NamelessKind(type):
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+
+class Nameless(Exception, metaclass=NamelessKind):
+    def __str__(self) -> str:
+        return OddText("words")
+
+
+class OddText(str):
+    def __bool__(self) -> bool:
+        raise RuntimeError("neither true nor false")
+
+    def __format__(self, spec: str) -> str:
+        raise RuntimeError("no format")
+
+
+def test_a_class_without_a_name_is_named_all_the_same() -> None:
+    """By what Python itself calls it."""
+    error = Nameless()
+    assert text_of(error) == "Nameless: words"
+    arrived = travel(raised(error))
     assert isinstance(arrived, RemoteError)
-    assert "ValueError: small text" in str(arrived)
+    assert str(arrived) == "Nameless: words"
+
+
+def test_a_note_is_added_where_that_is_allowed() -> None:
+    """And where it is not, nothing is raised."""
+    error = ValueError()
+    tell_unreadable(error, Key("x"))
+    assert "unpickling the result of task 'x'" in error.__notes__[0]
+    tell_unreadable(Frozen(1), Key("x"))
 
 
 def recurse() -> None:

@@ -250,3 +250,22 @@ def test_a_kind_is_written_as_people_know_it() -> None:
     """Module and name."""
     assert kind_of(1) == "builtins.int"
     assert kind_of(OrderedDict()) == "collections.OrderedDict"
+
+
+class NamelessKind(type):
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+    def __hash__(cls) -> int:
+        raise RuntimeError("no hash")
+
+
+class Nameless(metaclass=NamelessKind):
+    pass
+
+
+def test_a_value_of_an_odd_class_is_named_and_measured() -> None:
+    """Its metaclass answers nothing."""
+    assert kind_of(Nameless()) == "Nameless"
+    assert nbytes_of(Nameless()) == DEFAULT_NBYTES
+    assert dump_small(Nameless(), 1000) is None

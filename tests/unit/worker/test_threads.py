@@ -1,8 +1,12 @@
 """Whatever a task does, its run ends, the thread lives, and nothing of it stays behind."""
 
 import asyncio
+import ctypes
 import gc
+import os
+import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
@@ -174,8 +178,10 @@ def test_endless_recursion_and_unpicklable_exceptions_are_failures() -> None:
         assert isinstance(from_failure(end.failure), RecursionError)
         end, _ = await bench.outcome(unpicklable_error)
         assert end.failure is not None
-        assert isinstance(from_failure(end.failure), RemoteError)
         assert "with a lock" in end.failure.text
+        arrived = from_failure(end.failure)
+        assert type(arrived) is ValueError
+        assert any("attribute 'lock'" in note for note in arrived.__notes__)
 
     with_bench(scene)
 
@@ -379,3 +385,81 @@ FOREVER: list[Callable[[], Awaitable[None]]] = []
 
 def call_forever() -> Awaitable[None]:
     return FOREVER[0]()
+
+
+def test_an_exception_thrown_into_a_thread_between_two_runs_loses_none() -> None:
+    """A watchdog that was set for a run strikes when that is over."""
+    throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    async def scene(bench: Bench) -> None:
+        for _ in range(20):
+            _, thread = await bench.outcome(threading.get_ident)
+            assert throw(ctypes.c_ulong(thread), ctypes.py_object(SystemExit)) == 1
+            bench.threads.start([bench.job(add, 1, number, number=number) for number in range(3)])
+            ended = await bench.reported(3)
+            assert sorted(value for _, value in ended) == [1, 2, 3]  # type: ignore[type-var]
+            assert bench.threads.nexecuting == 0
+
+    with_bench(scene)
+
+
+def test_a_fork_that_comes_back_from_a_task_ends_there() -> None:
+    """Else there were two workers, and one of them an orphan."""
+
+    async def scene(bench: Bench) -> None:
+        end, child = await bench.outcome(fork)
+        assert end.how == FINISHED
+        assert isinstance(child, int)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+
+    with_bench(scene)
+
+
+def fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn, rightly
+        return os.fork()
+
+
+def test_a_task_can_raise_the_recursion_limit_and_not_lower_it_for_others() -> None:
+    """It is one for all threads, and the loop needs what it was given."""
+    limit = sys.getrecursionlimit()
+
+    async def scene(bench: Bench) -> None:
+        await bench.outcome(sys.setrecursionlimit, limit - 1)
+        assert sys.getrecursionlimit() == limit
+        await bench.outcome(sys.setrecursionlimit, limit + 1)
+        assert sys.getrecursionlimit() == limit + 1
+
+    try:
+        with_bench(scene)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+class Hidden(BaseException):
+    """Raises whatever it is asked for."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise KeyboardInterrupt
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise KeyboardInterrupt
+
+
+def raise_hidden() -> None:
+    raise Hidden
+
+
+def test_an_exception_that_can_not_be_looked_at_is_a_failure() -> None:
+    """The thread lives, and the type is told."""
+
+    async def scene(bench: Bench) -> None:
+        end, _ = await bench.outcome(raise_hidden)
+        assert end.failure is not None
+        assert end.failure.text.startswith("Hidden")
+        assert isinstance(from_failure(end.failure), RemoteError)
+        assert (await bench.outcome(add, 1, 2))[1] == 3
+
+    with_bench(scene)

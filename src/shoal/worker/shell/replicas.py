@@ -7,7 +7,7 @@ from pickle import PicklingError
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from shoal.ids import Key, TaskId
-from shoal.protocol.exceptions import to_failure
+from shoal.protocol.exceptions import add_note, tell_unreadable, text_of, to_failure
 from shoal.protocol.keys import to_text
 from shoal.protocol.messages import Failure, ReplicaHeader
 from shoal.protocol.payload import dump, hand, kind_of, load
@@ -69,10 +69,10 @@ def _told_of(error: BaseException, key: Key, value: object) -> BaseException:
     """
     kind = kind_of(value).removeprefix("builtins.")
     if isinstance(error, TypeError | AttributeError | PicklingError | RecursionError):
-        told = UnpicklableResult(to_text(key), kind, f"{type(error).__name__}: {error}")
+        told = UnpicklableResult(to_text(key), kind, text_of(error))
         told.__cause__ = error
         return told
-    error.add_note(f"Raised as the result of task {to_text(key)!r}, a {kind}, was pickled.")
+    add_note(error, f"Raised as the result of task {to_text(key)!r}, a {kind}, was pickled.")
     return error
 
 
@@ -85,6 +85,7 @@ def unpack(headers: Iterable[ReplicaHeader], buffers: Sequence[Buffer], address:
         try:
             value = load(header.header, buffers[start:stop])
         except BaseException as error:
+            tell_unreadable(error, header.key)
             failure = to_failure(error, header.key, address)
             unpacked.failed.append((header.task, failure))
         else:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future as ConcurrentFuture
 from contextvars import Context, copy_context
 from queue import SimpleQueue
@@ -20,10 +21,12 @@ from time import monotonic, perf_counter, time
 from types import CoroutineType
 from typing import Any, Final
 
-from shoal.protocol.exceptions import to_failure
+from shoal.ids import Key
+from shoal.protocol.exceptions import tell_unreadable, to_failure
 from shoal.protocol.payload import dump_small, kind_of, load, nbytes_of
 from shoal.worker.model.entities import FAILED, FINISHED, Run, RunEnded
 from shoal.worker.shell.context import Host, RunContext, current_run
+from shoal.worker.shell.evaluation import evaluate_item
 from shoal.worker.shell.functions import Code, call
 
 logger = logging.getLogger("shoal.worker")
@@ -33,6 +36,21 @@ PICKLE_BYTES: Final = 512
 
 _INLINE_FACTOR: Final = 16
 """A value that takes this many times the inline limit in memory is not even tried."""
+
+_OWN_MODULES: Final = frozenset((__name__, evaluate_item.__module__))
+"""Whose frames a traceback does not begin with."""
+
+
+_nforks = 0  # between the first process and this one
+
+
+def _count_fork() -> None:
+    global _nforks  # noqa: PLW0603 -- of the process, as a fork is
+    _nforks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
 
 
 class Inline:
@@ -47,7 +65,7 @@ class Inline:
 class Job:
     """What a thread needs for one run."""
 
-    __slots__ = ("code", "has_inline", "inputs", "run")
+    __slots__ = ("code", "has_inline", "inputs", "reported", "run")
 
     def __init__(self, run: Run, code: Code, inputs: list[object], has_inline: bool) -> None:
         """`inputs`: values in the order of the arguments; Inline ones if `has_inline`."""
@@ -55,6 +73,7 @@ class Job:
         self.code = code
         self.inputs = inputs
         self.has_inline = has_inline
+        self.reported = False
 
 
 class _Bell:
@@ -122,17 +141,14 @@ class RunThreads:
         self._executing: dict[int, Job] = {}  # by number of the thread
         self._coroutines: set[asyncio.Task[Any]] = set()
         self._closing = False
-        self._threads = [
-            threading.Thread(
-                target=self._work,
-                args=(number,),
-                name=f"shoal-worker-{host.name}-thread-{number}",
-                daemon=True,  # so that one which never comes back can be left behind
-            )
-            for number in range(nthreads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._nforks = _nforks
+        self._nthreads = nthreads
+        self._nsurplus = 0  # threads that shall end as soon as they are through with a job
+        self._leaving = threading.Lock()
+        self._threads: dict[int, threading.Thread] = {}
+        self._nstarted = 0
+        for _ in range(nthreads):
+            self._start_thread()
 
     @property
     def nexecuting(self) -> int:
@@ -150,6 +166,29 @@ class RunThreads:
             waiting[job.run] = job
             put(job.run)
 
+    def substitute(self, nwaiting: int) -> None:
+        """So many threads wait for what other tasks compute: keep as many more."""
+        if self._closing:
+            return
+        with self._leaving:
+            nsurplus = len(self._threads) - self._nthreads - nwaiting
+            self._nsurplus = max(0, nsurplus)
+        for _ in range(-nsurplus):
+            self._start_thread()
+        for _ in range(nsurplus):
+            self._queue.put(None)
+
+    def _start_thread(self) -> None:
+        number = self._nstarted
+        self._nstarted += 1
+        thread = self._threads[number] = threading.Thread(
+            target=self._work,
+            args=(number,),
+            name=f"shoal-worker-{self._host.name}-thread-{number}",
+            daemon=True,  # so that one which never comes back can be left behind
+        )
+        thread.start()
+
     def withdraw(self, runs: Iterable[Run]) -> list[Run]:
         """Take jobs back; returns those that had not begun, which will not be reported."""
         return [run for run in runs if self._waiting.pop(run, None) is not None]
@@ -161,27 +200,29 @@ class RunThreads:
         """
         self._closing = True
         self._waiting.clear()
-        for _ in self._threads:
+        with self._leaving:
+            threads = list(self._threads.values())
+        for _ in threads:
             self._queue.put(None)
         for task in list(self._coroutines):
             task.cancel()
         deadline = monotonic() + timeout_seconds
         pause_seconds = 0.0005
-        while any(thread.is_alive() for thread in self._threads) and monotonic() < deadline:
+        while any(thread.is_alive() for thread in threads) and monotonic() < deadline:
             await asyncio.sleep(pause_seconds)
             pause_seconds = min(2 * pause_seconds, 0.05)
-        stuck = [thread for thread in self._threads if thread.is_alive()]
+        stuck = [thread for thread in threads if thread.is_alive()]
         if stuck:
             keys = ", ".join(run.key for run in self.executing()[:3])
             logger.warning(
                 "%d of %d threads still run tasks (%s) %g s after the worker was told to close; "
                 "they are left behind and end with the process",
                 len(stuck),
-                len(self._threads),
+                len(threads),
                 keys,
                 timeout_seconds,
             )
-        for thread in self._threads:
+        for thread in threads:
             if thread not in stuck:
                 thread.join()
         self._ended.clear()
@@ -191,23 +232,66 @@ class RunThreads:
     # --- in the threads ----------------------------------------------------------------------
 
     def _work(self, number: int) -> None:
+        """Run jobs until told to end, whatever is thrown into this thread from outside."""
+        while True:
+            try:
+                self._work_on(number)
+                return
+            except BaseException as error:
+                # Somebody's watchdog was late: its exception struck between two runs, or as one
+                # was being reported, and not the run that it was meant for.
+                self._resume(number, error)
+
+    def _work_on(self, number: int) -> None:
         get, take, executing = self._queue.get, self._waiting.pop, self._executing
+        recursion_limit, set_limit = sys.getrecursionlimit, sys.setrecursionlimit
         while True:
             run = get()
             if run is None:
-                return
+                if self._closing or self._may_leave(number):
+                    return
+                continue
             job = take(run, None)
             if job is None:
                 del run
                 continue  # withdrawn
             executing[number] = job
+            limit = recursion_limit()
             ended = self._execute(job)
-            del executing[number]
+            if recursion_limit() < limit:
+                set_limit(limit)  # it is everybody's, and the loop needs more than a task may leave
+            if _nforks != self._nforks:
+                os._exit(0)  # a fork came back from the task: the original reports, and goes on
+            job.reported = True  # and so it is: nothing can strike between these two
             self._ended.append(ended)
+            del executing[number]
             if not self._woken:
                 self._woken = True
                 self._bell.ring()
             del run, job, ended  # or the last value would live until the next run
+            if self._nsurplus and self._may_leave(number):
+                return
+
+    def _resume(self, number: int, error: BaseException) -> None:
+        """Make up for what the thread may have dropped when `error` struck it."""
+        job = self._executing.pop(number, None)
+        if job is not None and not job.reported:
+            self._ended.append((self._failed(job.run, error, time()), None))
+        for run in list(self._waiting):
+            self._queue.put(run)  # one of them may be in no queue; twice does no harm
+        if self._closing:
+            self._queue.put(None)
+        self._woken = True
+        self._bell.ring()
+
+    def _may_leave(self, number: int) -> bool:
+        """Whether this thread is one too many; it ends then."""
+        with self._leaving:
+            if not self._nsurplus:
+                return False
+            self._nsurplus -= 1
+            del self._threads[number]
+            return True
 
     def _execute(self, job: Job) -> tuple[RunEnded, object]:
         """Run a job to its end, whatever that is."""
@@ -216,15 +300,18 @@ class RunThreads:
         try:
             return context.run(self._call, job, context, started_at)
         except BaseException as error:
-            run = job.run
-            seconds = max(0.0, time() - started_at)
-            try:
-                _drop_own_frames(error)
-                failure = to_failure(error, run.key, self._host.address)
-            finally:
-                error.__traceback__ = None  # its frames hold the arguments
-            ended = RunEnded(run, FAILED, seconds=seconds, started_at=started_at, failure=failure)
-            return ended, None
+            return self._failed(job.run, error, started_at), None
+
+    def _failed(self, run: Run, error: BaseException, started_at: float) -> RunEnded:
+        """The end of a run that raised.  Never raises, whatever `error` does when looked at."""
+        seconds = max(0.0, time() - started_at)
+        _drop_own_frames(error)
+        failure = to_failure(error, run.key, self._host.address)
+        try:
+            BaseException.with_traceback(error, None)  # its frames hold the arguments
+        except BaseException:
+            pass  # thrown in from outside just now; the frames stay a little longer
+        return RunEnded(run, FAILED, seconds=seconds, started_at=started_at, failure=failure)
 
     def _call(self, job: Job, context: Context, started_at: float) -> tuple[RunEnded, object]:
         run = job.run
@@ -232,8 +319,12 @@ class RunThreads:
         current_run.set(RunContext(self._host, run))
         inputs = job.inputs
         if job.has_inline:
-            inputs = [load(item.payload) if type(item) is Inline else item for item in inputs]
-        function, args, kwargs = call(job.code, message.argument, inputs)
+            inputs = _loaded(run, inputs)
+        try:
+            function, args, kwargs = call(job.code, message.argument, inputs)
+        except BaseException as error:
+            tell_unreadable(error, run.key, "function or the arguments")
+            raise
         del inputs
         started = perf_counter()
         value = function(*args, **kwargs)
@@ -300,16 +391,35 @@ async def _guarded(
     """
     try:
         return await coroutine, None
-    except asyncio.CancelledError:
-        raise
     except BaseException as error:
+        ours = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and ours is not None and ours.cancelling():
+            raise  # it is us who are cancelled, and not the task that says so
         return None, error
+
+
+def _loaded(run: Run, inputs: Sequence[object]) -> list[object]:
+    """The inputs, those that came with the run unpickled."""
+    loaded: list[object] = []
+    try:
+        for item in inputs:
+            loaded.append(load(item.payload) if type(item) is Inline else item)
+    except BaseException as error:
+        tell_unreadable(error, _key_of(run, len(loaded)))
+        raise
+    return loaded
+
+
+def _key_of(run: Run, place: int) -> Key:
+    """The key of an input that came with its run."""
+    item = run.message.inputs[place]
+    return Key("") if isinstance(item, int) else item.key
 
 
 def _drop_own_frames(error: BaseException) -> None:
     """Let the traceback begin with the user's code."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_globals.get("__name__") == __name__:
+    trace = sys.exc_info()[2]  # what `error` itself says may be of its own making
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") in _OWN_MODULES:
         trace = trace.tb_next
     if trace is not None:
-        error.__traceback__ = trace
+        BaseException.with_traceback(error, trace)
