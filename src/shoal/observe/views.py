@@ -8,7 +8,9 @@ stand below it and know its entities by their attributes only.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
+from shoal.comms.addresses import parse_address
 from shoal.ids import Key
+from shoal.observe.status import Status
 from shoal.protocol.keys import from_canonical, to_canonical
 
 K = TypeVar("K")
@@ -85,6 +87,11 @@ class PrefixView(_View):
     def name(self) -> str:
         """What their keys begin with."""
         return str(self._entity.name)
+
+    @property
+    def states(self) -> dict[str, int]:
+        """How many of its tasks are in each state."""
+        return dict(self._entity.ntasks)
 
     @property
     def duration_average(self) -> float:
@@ -242,6 +249,16 @@ class WorkerView(_View):
         return int(self._entity.nthreads)
 
     @property
+    def status(self) -> Status:
+        """Running, or about to go."""
+        return Status.closing_gracefully if self._entity.is_leaving else Status.running
+
+    @property
+    def nprocessing(self) -> int:
+        """Tasks that were given to it."""
+        return len(self._entity.processing)
+
+    @property
     def memory_limit(self) -> int:
         """Bytes; 0 if there is none."""
         return int(self._entity.memory_limit)
@@ -291,6 +308,9 @@ class ClientView(_View):
 
 class SchedulerView:
     """What upstream's scheduler shows of its state."""
+
+    address: str
+    """Where clients and workers find it."""
 
     def __init__(self, state: Any, story: Any) -> None:
         self._state = state
@@ -346,6 +366,21 @@ class SchedulerView:
         return int(sum(worker.nthreads for worker in self._state.workers.values()))
 
     @property
+    def total_memory(self) -> int:
+        """Bytes that all workers may use."""
+        return int(sum(worker.memory_limit for worker in self._state.workers.values()))
+
+    @property
+    def host(self) -> str:
+        """The host of its address; empty if it is reached within this machine only."""
+        return parse_address(self.address).host
+
+    @property
+    def port(self) -> int:
+        """The port of its address; 0 if it is reached within this machine only."""
+        return parse_address(self.address).port
+
+    @property
     def total_occupancy(self) -> float:
         """Seconds of expected work that was given to workers."""
         occupied: int = sum(worker.occupancy_us for worker in self._state.workers.values())
@@ -380,6 +415,21 @@ class SchedulerView:
                 name = task.prefix.name if summary else task.key
                 sizes[name] = sizes.get(name, 0) + task.nbytes
         return sizes
+
+    def get_task_status(self, keys: Iterable[object]) -> dict[object, str | None]:
+        """The state of each; None of what is not known."""
+        tasks = self.tasks
+        return {key: tasks[key].state if key in tasks else None for key in keys}
+
+    def get_processing(self, workers: Iterable[str] | None = None) -> dict[str, list[object]]:
+        """Keys of the tasks that were given to each worker; of all workers if none is named."""
+        asked = list(self.workers) if workers is None else list(workers)
+        return {w: [task.key for task in self.workers[w].processing] for w in asked}
+
+    def get_ncores(self, workers: Iterable[str] | None = None) -> dict[str, int]:
+        """Threads of each worker; of all workers if none is named."""
+        asked = list(self.workers) if workers is None else list(workers)
+        return {w: self.workers[w].nthreads for w in asked}
 
     def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
         """The recorded transitions of these keys, oldest first.  Cost: O(records)."""

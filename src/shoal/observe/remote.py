@@ -1,0 +1,442 @@
+"""A scheduler in another process, seen over the wire, with the names that upstream's users know.
+
+What never changes (address, id, services) is known here.  Everything else is asked for when it is
+looked at, so each look costs a call and shows one moment; nothing can be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NoReturn, Protocol, Self
+
+from shoal.comms.addresses import parse_address
+from shoal.ids import Key
+from shoal.observe.errors import NotInView, ReadOnlyView
+from shoal.observe.facts import FactsOfScheduler, facts_of_identity
+from shoal.observe.status import Status
+from shoal.protocol import calls
+from shoal.protocol.keys import from_canonical, to_canonical
+
+Ask = Callable[[Callable[[int], Any]], Any]
+"""Makes a call with the request's number, waits for the answer, and returns it."""
+
+
+class Process(Protocol):
+    """What is known of the scheduler's process without asking it."""
+
+    address: str
+    status: Status
+    started_at: float
+    words: Mapping[str, Any]
+
+    @property
+    def pid(self) -> int | None:
+        """Its number; None if it was never started."""
+
+
+class _View:
+    """Can be looked at only; says so when something else is tried."""
+
+    __slots__ = ("__weakref__",)
+
+    _what = "a scheduler"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise ReadOnlyView(self._what, name)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise ReadOnlyView(self._what, name)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """What the class does not have."""
+        if name.startswith("_"):  # what Python itself looks for
+            raise AttributeError(name)
+        raise NotInView(self._what, name)
+
+
+def _made(kind: type[Any], **fields: Any) -> Any:
+    """A view with its fields set, this once."""
+    view = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(view, name, value)
+    return view
+
+
+class RemoteWorker(_View):
+    """A worker as the scheduler saw it when it was asked."""
+
+    __slots__ = ("_ask", "_identity")
+
+    _what = "a worker"
+    _identity: calls.WorkerIdentity
+    _ask: Ask
+
+    @classmethod
+    def of(cls, identity: calls.WorkerIdentity, ask: Ask) -> Self:
+        """The view of a worker that was told of."""
+        view: Self = _made(cls, _identity=identity, _ask=ask)
+        return view
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemoteWorker) and self.address == other.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def __repr__(self) -> str:
+        return (
+            f"<WorkerState {self.address!r}, name: {self.name}, status: {self.status}, "
+            f"processing: {self.nprocessing}>"
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it is reached."""
+        return self._identity.address
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._identity.name
+
+    @property
+    def host(self) -> str:
+        """The host it runs on."""
+        return self._identity.host
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._identity.pid
+
+    @property
+    def nthreads(self) -> int:
+        """Its threads for tasks."""
+        return self._identity.nthreads
+
+    @property
+    def memory_limit(self) -> int:
+        """Bytes; 0 if there is none."""
+        return self._identity.memory_limit
+
+    @property
+    def resources(self) -> dict[str, float]:
+        """Abstract amounts that it offers."""
+        return dict(self._identity.resources)
+
+    @property
+    def status(self) -> Status:
+        """Running, or about to go."""
+        return Status(self._identity.status)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the results that it holds."""
+        return self._identity.nbytes
+
+    @property
+    def nprocessing(self) -> int:
+        """Tasks that were given to it."""
+        return self._identity.nprocessing
+
+    @property
+    def processing(self) -> dict[RemoteTask, float]:
+        """Tasks that are given to it now, and how long each is expected to take (s)."""
+        given = self._ask(lambda n: calls.Processing(n, [self.address])).get(self.address, {})
+        return {
+            RemoteTask.of(key, "processing", self._ask): seconds for key, seconds in given.items()
+        }
+
+    @property
+    def has_what(self) -> dict[RemoteTask, None]:
+        """Tasks whose results it holds now."""
+        held = self._ask(lambda n: calls.HasWhat(n, [self.address])).get(self.address, [])
+        return {RemoteTask.of(key, "memory", self._ask): None for key in held}
+
+
+class RemoteTask(_View):
+    """A task: its key and state when it was looked up, and the rest when that is asked for."""
+
+    __slots__ = ("_ask", "_canonical", "state")
+
+    _what = "a task"
+    _canonical: Key
+    _ask: Ask
+    state: str
+    """released, waiting, queued, no-worker, processing, memory or erred."""
+
+    @classmethod
+    def of(cls, canonical: Key, state: str, ask: Ask) -> Self:
+        """The view of a task that was told of."""
+        view: Self = _made(cls, _canonical=canonical, state=state, _ask=ask)
+        return view
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemoteTask) and self._canonical == other._canonical
+
+    def __hash__(self) -> int:
+        return hash(self._canonical)
+
+    def __repr__(self) -> str:
+        return f"<TaskState {self.key!r} {self.state}>"
+
+    def _described(self) -> calls.TaskDescription:
+        """All about it, as it is now; once it is forgotten, only what its key says."""
+        found = self._ask(lambda n: calls.DescribeTasks(n, [self._canonical]))
+        if not found:
+            return calls.TaskDescription(self._canonical, "forgotten", "")
+        described: calls.TaskDescription = found[0]
+        return described
+
+    def _others(self, keys: list[Key]) -> set[RemoteTask]:
+        states = self._ask(lambda n: calls.TaskStates(n, keys))
+        return {RemoteTask.of(key, state, self._ask) for key, state in states.items()}
+
+    def _workers(self, addresses: list[str]) -> set[RemoteWorker]:
+        found = self._ask(calls.SchedulerIdentity).workers
+        return {RemoteWorker.of(w, self._ask) for w in found if w.address in addresses}
+
+    @property
+    def key(self) -> object:
+        """The user's key."""
+        return from_canonical(self._canonical)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its result in memory; -1 if it is not known."""
+        return self._described().nbytes
+
+    @property
+    def type(self) -> str | None:
+        """Name of the type of its result, if it is known."""
+        return self._described().kind or None
+
+    @property
+    def retries(self) -> int:
+        """Runs that may still fail before it does."""
+        return self._described().retries
+
+    @property
+    def suspicious(self) -> int:
+        """Workers that died as it ran there."""
+        return self._described().blame
+
+    @property
+    def run_id(self) -> int:
+        """The number of its present run; 0 if it has none."""
+        return self._described().run
+
+    @property
+    def exception_text(self) -> str:
+        """The error it ended with; empty if it did not."""
+        return self._described().error
+
+    @property
+    def traceback_text(self) -> str:
+        """The traceback of the error it ended with; empty if it did not."""
+        return self._described().traceback
+
+    @property
+    def dependencies(self) -> set[RemoteTask]:
+        """What it needs."""
+        return self._others(self._described().dependencies)
+
+    @property
+    def dependents(self) -> set[RemoteTask]:
+        """What needs it."""
+        return self._others(self._described().dependents)
+
+    @property
+    def who_has(self) -> set[RemoteWorker]:
+        """Workers that hold its result."""
+        return self._workers(self._described().holders)
+
+    @property
+    def processing_on(self) -> RemoteWorker | None:
+        """The worker on which it is placed."""
+        placed = self._workers([self._described().placed_on])
+        return next(iter(placed), None)
+
+
+class RemoteTasks(Mapping[object, RemoteTask]):
+    """The tasks by the user's key, with their states when they were asked for."""
+
+    def __init__(self, states: Mapping[Key, str], ask: Ask) -> None:
+        self._states = states
+        self._ask = ask
+
+    def __getitem__(self, key: object) -> RemoteTask:
+        try:
+            canonical = to_canonical(key)
+            return RemoteTask.of(canonical, self._states[canonical], self._ask)
+        except (KeyError, TypeError):
+            raise KeyError(key) from None
+
+    def __iter__(self) -> Iterator[object]:
+        return map(from_canonical, self._states)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class RemoteScheduler(_View):
+    """A scheduler in a process of its own; what `cluster.scheduler` is then."""
+
+    __slots__ = ("_ask", "_process")
+
+    _what = "the scheduler"
+    _process: Callable[[], Process]
+    _ask: Ask
+
+    @classmethod
+    def of(cls, process: Callable[[], Process], ask: Ask) -> Self:
+        """The view.
+
+        Args:
+            process: finds the handle of its process.
+            ask: asks it, and waits; raises if it can't.
+        """
+        view: Self = _made(cls, _process=process, _ask=ask)
+        return view
+
+    def __repr__(self) -> str:
+        return f"<Scheduler {self.address!r}, {self.status}, seen from another process>"
+
+    # --- what is known here ------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """Where clients and workers find it; empty before it serves."""
+        return self._process().address
+
+    listen_address = contact_address = address
+
+    @property
+    def host(self) -> str:
+        """The host of its address."""
+        return parse_address(self.address).host
+
+    ip = host
+
+    @property
+    def port(self) -> int:
+        """The port of its address."""
+        return parse_address(self.address).port
+
+    @property
+    def id(self) -> str:
+        """What it is called."""
+        return str(self._process().words.get("id", ""))
+
+    @property
+    def pid(self) -> int | None:
+        """Its process."""
+        return self._process().pid
+
+    @property
+    def status(self) -> Status:
+        """What its process is doing."""
+        return self._process().status
+
+    @property
+    def time_started(self) -> float:
+        """When it was started (s, wall clock)."""
+        return self._process().started_at
+
+    @property
+    def services(self) -> dict[str, int]:
+        """What else its process serves -> the port."""
+        return dict(self._process().words.get("services", {}))
+
+    # --- what is asked for -------------------------------------------------------------------
+
+    def identity(self) -> FactsOfScheduler:
+        """What it and its workers are, as plain values."""
+        return facts_of_identity(self._ask(calls.SchedulerIdentity))
+
+    @property
+    def workers(self) -> dict[str, RemoteWorker]:
+        """Workers by address."""
+        identity = self._ask(calls.SchedulerIdentity)
+        return {worker.address: RemoteWorker.of(worker, self._ask) for worker in identity.workers}
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of the workers."""
+        return list(self.workers)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Addresses by worker's name."""
+        return {worker.name: worker.address for worker in self.workers.values()}
+
+    @property
+    def idle(self) -> dict[str, RemoteWorker]:
+        """Workers that could run more than they were given."""
+        return {a: w for a, w in self.workers.items() if w.nprocessing < w.nthreads}
+
+    @property
+    def total_nthreads(self) -> int:
+        """Threads of all workers."""
+        return sum(worker.nthreads for worker in self.workers.values())
+
+    @property
+    def total_memory(self) -> int:
+        """Bytes that all workers may use."""
+        return sum(worker.memory_limit for worker in self.workers.values())
+
+    @property
+    def tasks(self) -> RemoteTasks:
+        """Tasks by the user's key.  Cost: O(tasks)."""
+        return RemoteTasks(self._ask(calls.TaskStates), self._ask)
+
+    @property
+    def unrunnable(self) -> set[RemoteTask]:
+        """Tasks that no connected worker may run.  Cost: O(tasks)."""
+        return {task for task in self.tasks.values() if task.state == "no-worker"}
+
+    @property
+    def queued(self) -> list[RemoteTask]:
+        """Ready tasks that are kept until some worker has room.  Cost: O(tasks)."""
+        return [task for task in self.tasks.values() if task.state == "queued"]
+
+    def get_task_status(self, keys: Iterable[object]) -> dict[object, str | None]:
+        """The state of each; None of what is not known."""
+        asked = list(keys)
+        states = self._ask(lambda n: calls.TaskStates(n, [to_canonical(key) for key in asked]))
+        return {key: states.get(to_canonical(key)) for key in asked}
+
+    def get_who_has(self, keys: Iterable[object] | None = None) -> dict[object, list[str]]:
+        """Addresses of the holders of each key; of all that are in memory if none is named."""
+        asked = None if keys is None else [to_canonical(key) for key in keys]
+        found = self._ask(lambda n: calls.WhoHas(n, asked))
+        return {from_canonical(key): holders for key, holders in found.items()}
+
+    def get_has_what(self, workers: Iterable[str] | None = None) -> dict[str, list[object]]:
+        """Keys that each worker holds; of all workers if none is named."""
+        asked = None if workers is None else list(workers)
+        found = self._ask(lambda n: calls.HasWhat(n, asked))
+        return {address: [from_canonical(key) for key in held] for address, held in found.items()}
+
+    def get_processing(self, workers: Iterable[str] | None = None) -> dict[str, list[object]]:
+        """Keys of the tasks that were given to each worker; of all workers if none is named."""
+        asked = None if workers is None else list(workers)
+        found = self._ask(lambda n: calls.Processing(n, asked))
+        return {address: [from_canonical(key) for key in given] for address, given in found.items()}
+
+    def get_ncores(self, workers: Iterable[str] | None = None) -> dict[str, int]:
+        """Threads of each worker; of all workers if none is named."""
+        asked = None if workers is None else list(workers)
+        return dict(self._ask(lambda n: calls.NThreads(n, asked)))
+
+    def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
+        """The recorded transitions of these keys, oldest first."""
+        asked = [to_canonical(key) for key in keys]
+        told = self._ask(lambda n: calls.Story(n, asked))
+        return [
+            (from_canonical(record.key), record.start, record.finish, record.cause, record.at)
+            for record in told
+        ]

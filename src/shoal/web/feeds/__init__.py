@@ -1,0 +1,1 @@
+"""From the scheduler's state to columns; pure, and nothing but a look."""

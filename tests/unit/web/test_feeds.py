@@ -1,0 +1,143 @@
+"""What the page and scripts are told is what the state says."""
+
+from shoal.web.feeds.counts import counts, nawaited_in, nworkers_desired
+from shoal.web.feeds.status import WORKERS_MAX, prefix_columns, runs_of, status, worker_columns
+from tests.scenes.scheduler.scene import Scene
+
+COUNTS = [
+    *("bytes", "clients", "cores", "erred", "hosts", "idle", "memory", "processing", "released"),
+    *("saturated", "tasks", "unrunnable", "waiting", "waiting_data", "workers", "desired_workers"),
+]
+
+
+def test_counts_have_upstreams_names_in_upstreams_order() -> None:
+    """Scripts read them."""
+    assert list(counts(Scene().machine.state, 0, 5.0)) == COUNTS
+
+
+def test_counts_are_those_of_the_state() -> None:
+    """Two workers hold one result, run two tasks; one has failed and four inputs are waited for."""
+    scene = Scene()
+    scene.workers("a", "b")
+    scene.submit(**{"x1": []})
+    scene.finish("x1", nbytes=70_000)
+    scene.submit(**{"e1": []})
+    scene.fail("e1")
+    scene.submit(**{"y1": [], "y2": [], "z1": ["y1", "y2"], "z2": ["y1", "y2"]})
+    state = scene.machine.state
+    found = counts(state, nawaited_in(state.tasks.values()), 5.0)
+    assert found | {"hosts": 0} == {
+        "bytes": 70_000,
+        "clients": 1,
+        "cores": 2,
+        "erred": 1,
+        "hosts": 0,
+        "idle": 0,
+        "memory": 1,
+        "processing": 2,
+        "released": 0,
+        "saturated": 0,
+        "tasks": 6,
+        "unrunnable": 0,
+        "waiting": 2,
+        "waiting_data": 4,
+        "workers": 2,
+        "desired_workers": 1,
+    }
+
+
+def test_workers_are_desired_for_what_is_ready_and_no_more() -> None:
+    """Ten seconds of work in two of them: five threads; but never more than there are tasks."""
+    scene = Scene()
+    state = scene.machine.state
+    assert nworkers_desired(state, 5.0) == 0
+    scene.submit(**{f"x{i}": [] for i in range(20)})
+    assert nworkers_desired(state, 5.0) == 1  # of whatever kind, until we know one
+    scene.workers("a")
+    state.prefixes["x"].duration_us = 500_000
+    assert nworkers_desired(state, 2.0) == 5
+    state.prefixes["x"].duration_us = 500_000_000
+    assert nworkers_desired(state, 2.0) == 20
+
+
+def test_progress_counts_from_when_a_prefix_last_had_no_tasks() -> None:
+    """Two of three are done, of the second time; the four of the first time are history."""
+    scene = Scene()
+    scene.workers("a")
+    first = {f"x{i}": [] for i in range(4)}
+    scene.submit(**first)
+    for key in first:
+        scene.finish(key)
+    scene.release(*first)
+    scene.submit(**{"x5": [], "x6": [], "x7": []})
+    scene.finish("x5")
+    scene.finish("x6")
+    columns = prefix_columns(scene.machine.state.prefixes)
+    row = {name: values[0] for name, values in columns.items()}
+    assert row | {"duration_us": 0} == {
+        "name": "x",
+        "done": 2,
+        "processing": 1,
+        "left": 0,
+        "erred": 0,
+        "memory": 2,
+        "duration_us": 0,
+    }
+
+
+def test_a_result_that_is_let_go_of_stays_done() -> None:
+    """A program that drops its futures as they come sees its bar grow all the same."""
+    scene = Scene()
+    scene.workers("a")
+    scene.submit(**{"x1": [], "x2": []})
+    scene.finish("x1")
+    scene.release("x1")
+    columns = prefix_columns(scene.machine.state.prefixes)
+    assert (columns["done"], columns["processing"]) == ([1], [1])
+
+
+def test_prefixes_with_work_left_come_first_then_the_newest() -> None:
+    """So what goes on is at the top."""
+    scene = Scene()
+    scene.workers("a")
+    scene.submit(**{"old1": []})
+    scene.submit(**{"mid1": []})
+    scene.submit(**{"new1": []})
+    for key in ("mid1", "new1"):
+        scene.finish(key)
+    assert prefix_columns(scene.machine.state.prefixes)["name"] == ["old", "new", "mid"]
+
+
+def test_a_worker_shows_what_its_threads_run() -> None:
+    """Two threads, three tasks: the oldest two."""
+    scene = Scene()
+    scene.workers("a", nthreads=2)
+    scene.submit(**{"x1": [], "x2": [], "y1": []})
+    worker = scene.worker("a")
+    assert runs_of(worker) == {"x": 2}
+    scene.finish("x1")
+    assert runs_of(worker) == {"x": 1, "y": 1}
+    columns = worker_columns([worker])
+    assert columns["nprocessing"] == [2]
+    assert {len(values) for values in columns.values()} == {1}
+
+
+def test_bytes_that_workers_fetched_are_added_up_and_outlive_them() -> None:
+    """The total is of the cluster's whole life."""
+    scene = Scene()
+    scene.workers("a", "b")
+    scene.submit(**{"x1": []})
+    scene.finish("x1", nbytes=500)
+    scene.holds("b", "x1", nbytes=500)
+    assert scene.worker("b").received_bytes == 500
+    scene.lose("b")
+    assert status(scene.machine.state)["totals"]["received_bytes"] == 500
+
+
+def test_no_look_has_a_row_for_each_of_many_workers() -> None:
+    """Their sums are complete."""
+    scene = Scene()
+    scene.workers(*(f"w{i}" for i in range(WORKERS_MAX + 5)))
+    looked = status(scene.machine.state)
+    assert looked["totals"]["workers"] == WORKERS_MAX + 5
+    assert len(looked["workers"]["name"]) == WORKERS_MAX
