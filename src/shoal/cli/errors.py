@@ -1,0 +1,129 @@
+"""What a command may tell its user: what happened, why, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO, Any
+
+import click
+
+from shoal.errors import ShoalError
+
+
+class BadUsage(click.ClickException):
+    """The command line makes no sense: one line, and exit code 2."""
+
+    exit_code = 2
+
+    def __init__(self, command: str, problem: str) -> None:
+        """`command`: as it was called, such as "dask worker"."""
+        super().__init__(problem)
+        self.command = command
+
+    def format_message(self) -> str:
+        """The line, without the word that comes first."""
+        problem = " ".join(self.message.split())
+        stop = "" if problem.endswith((".", "?", ")")) else "."
+        return f"{problem}{stop} See: {self.command} --help"
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Write the line."""
+        click.echo(f"{self.command}: {self.format_message()}", file=file, err=file is None)
+
+
+class NoSchedulerNamed(ShoalError, ValueError):
+    """A worker was started without a word about its scheduler."""
+
+    def __str__(self) -> str:
+        return (
+            "Which scheduler? Give its address (tcp://host:8786), or --scheduler-file, or set "
+            "DASK_SCHEDULER_ADDRESS"
+        )
+
+
+class OptionsClash(ShoalError, ValueError):
+    """Two options can't be given together."""
+
+    def __init__(self, one: str, other: str, remedy: str) -> None:
+        super().__init__(one, other, remedy)
+        self.one, self.other, self.remedy = one, other, remedy
+
+    def __str__(self) -> str:
+        return f"{self.one} does not go with {self.other}. {self.remedy}"
+
+
+class CannotWrite(ShoalError, OSError):
+    """A file that was asked for can't be written."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__()  # an OSError would take two arguments for errno and strerror
+        self.path, self.why = path, why
+
+    def __reduce__(self) -> tuple[type[CannotWrite], tuple[str, str]]:
+        return type(self), (self.path, self.why)
+
+    def __str__(self) -> str:
+        return (
+            f"Cannot write {self.path}: {self.why}. Name a folder that exists and that this user "
+            "may write into."
+        )
+
+
+class NotInstalled(ShoalError, ImportError):
+    """A command needs packages that are not there."""
+
+    def __init__(self, command: str, missing: Sequence[str], packages: Sequence[str]) -> None:
+        """`missing`: what can't be imported; `packages`: as pip knows them."""
+        super().__init__(command, list(missing), list(packages))
+        self.command, self.missing, self.packages = command, list(missing), list(packages)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.command} needs what is not installed ({', '.join(self.missing)}). Run: "
+            f"pip install {' '.join(self.packages)}"
+        )
+
+
+class AnswersDiffer(ShoalError, AssertionError):
+    """The cluster and pandas don't find the same."""
+
+    def __init__(self, how: str) -> None:
+        """`how`: in pandas' words."""
+        super().__init__(how)
+        self.how = how
+
+    def __str__(self) -> str:
+        return (
+            "What the cluster computed is not what pandas finds by itself. This is an error in "
+            f"shoal or in Dask; please report it with your versions of both.\n{self.how}"
+        )
+
+
+class SchedulerAbsent(ShoalError, TimeoutError):
+    """A worker's scheduler did not show up in time."""
+
+    def __init__(self, where: str, timeout_seconds: float) -> None:
+        """`where`: the scheduler file."""
+        super().__init__(where, timeout_seconds)
+        self.where, self.timeout_seconds = where, timeout_seconds
+
+    def __str__(self) -> str:
+        return (
+            f"No scheduler wrote its address to {self.where} within {self.timeout_seconds:g} s. "
+            "Start one with the same --scheduler-file, on a file system that both see; or wait "
+            "longer with --death-timeout."
+        )
+
+
+class UnknownInterface(ShoalError, ValueError):
+    """A network interface was named that this host does not have."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(name, list(known))
+        self.name, self.known = name, list(known)
+
+    def __str__(self) -> str:
+        return (
+            f"This host has no network interface {self.name!r} with an IPv4 address. It has: "
+            f"{', '.join(self.known)}"
+        )

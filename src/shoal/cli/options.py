@@ -1,0 +1,154 @@
+"""What commands share: errors in one line, kinds of values, and options that are not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from shoal.cli.errors import BadUsage, UnknownInterface
+from shoal.errors import UnsupportedOption
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@contextmanager
+def _one_line(command: str) -> Iterator[None]:
+    """Bad usage becomes one line, without the usage and the hint that click puts before it."""
+    try:
+        yield
+    except click.UsageError as error:
+        name = command if error.ctx is None else error.ctx.command_path
+        raise BadUsage(name, error.format_message()) from error
+
+
+class OneLineCommand(click.Command):
+    """A command that tells of bad usage in one line, by itself or within another program."""
+
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        """Parse the arguments, of which the first is the name under which it was called."""
+        with _one_line(str(arguments[0])):
+            return super().make_context(*arguments, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _one_line(ctx.command_path):
+            return super().invoke(ctx)
+
+
+class OneLineGroup(OneLineCommand, click.Group):
+    """A group of such commands."""
+
+
+class Checked(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5 only
+    """A value that a function reads; what it raises is bad usage."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self._read = name, read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value that `value`, a text, stands for."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except (TypeError, ValueError) as error:
+            return self.fail(str(error), param, ctx)
+
+
+def read_address(text: str) -> str:
+    """An address that can be dialled.  Raises AddressError, a ValueError."""
+    from shoal.comms.addresses import parse_address
+
+    return str(parse_address(text))
+
+
+def read_tcp_address(text: str) -> str:
+    """An address with a host and a port.  Raises AddressError, a ValueError."""
+    from shoal.comms.addresses import TCP, parse_address
+    from shoal.comms.errors import AddressError
+
+    address = parse_address(text)
+    if address.scheme != TCP:
+        raise AddressError(text, "workers that are started by hand listen on tcp://")
+    return str(address)
+
+
+def read_seconds(text: str) -> float:
+    """A duration in seconds.  Raises ValueError."""
+    from shoal.units import to_seconds
+
+    return to_seconds(text)
+
+
+def read_memory(text: str) -> str | float:
+    """A memory limit as `Worker` takes it, whose text makes sense.  Raises ValueError."""
+    from shoal.observe.limits import memory_limit_bytes
+
+    memory_limit_bytes(text, 1)
+    return text
+
+
+def read_name(text: str) -> str | int:
+    """A worker's name; digits alone are a number."""
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def read_resources(text: str) -> dict[str, float]:
+    """`"GPU=2 MEM=10e9"`, with spaces or commas between.  Raises ValueError."""
+    resources = {}
+    for entry in text.replace(",", " ").split():
+        name, _, amount = entry.partition("=")
+        try:
+            resources[name] = float(amount)
+        except ValueError:
+            raise ValueError(f"{entry!r} is not NAME=NUMBER, such as GPU=2") from None
+    return resources
+
+
+def host_of_interface(name: str) -> str:
+    """The IPv4 address of a network interface.  Raises UnknownInterface."""
+    import socket
+
+    import psutil
+
+    addresses: Mapping[str, Any] = psutil.net_if_addrs()
+    for entry in addresses.get(name, ()):
+        if entry.family == socket.AF_INET:
+            return str(entry.address)
+    raise UnknownInterface(name, sorted(addresses))
+
+
+def absent(*names: str, remedy: str, takes: bool = True) -> Callable[[F], F]:
+    """Options of `distributed` that would change what happens, and are refused by name.
+
+    Args:
+        takes: they take a value; else they are flags.
+    """
+
+    def refuse(context: click.Context, option: click.Parameter, value: Any) -> None:
+        if value is not None and value != ():
+            raise click.UsageError(str(UnsupportedOption(option.opts[0], remedy)), context)
+
+    def add(function: F) -> F:
+        for name in names:
+            option = click.option(
+                name,
+                hidden=True,
+                expose_value=False,
+                callback=refuse,
+                default=None,
+                multiple=takes,
+                is_flag=not takes,
+            )
+            function = option(function)
+        return function
+
+    return add
+
+
+def harmless(*names: str, takes: bool = True) -> Callable[[F], F]:
+    """An option of `distributed` that has no effect here, and needs none."""
+    return click.option(*names, hidden=True, expose_value=False, is_flag=not takes, default=None)

@@ -1,0 +1,158 @@
+"""`shoal scheduler`, which is also `dask scheduler`."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from shoal.cli import hosting
+from shoal.cli.errors import CannotWrite
+from shoal.cli.options import (
+    Checked,
+    OneLineCommand,
+    absent,
+    harmless,
+    host_of_interface,
+)
+from shoal.version import VERSION
+
+DEFAULT_PORT: Final = 8786
+EVERYWHERE: Final = "0.0.0.0"
+PAGE_HERE: Final = "127.0.0.1:8787"
+_TLS: Final = "Peers prove that they hold a token, and encryption is left to the network."
+_PAGE: Final = "Let the web server in front of it do that."
+
+
+@click.command(cls=OneLineCommand)
+@click.option("--host", default="", help="Where to listen; everywhere if it is left out.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="0: a free one.",
+)
+@click.option(
+    "--interface",
+    type=Checked("name", host_of_interface),
+    metavar="NAME",
+    help="Network interface to listen on, instead of --host.",
+)
+@click.option("--protocol", type=click.Choice(["tcp", "tcp://"]), default="tcp", hidden=True)
+@click.option(
+    "--dashboard-address",
+    metavar="HOST:PORT",
+    help="Where the web page is, for all who reach that; for this host alone, on port 8787 or "
+    "the next that is free, if it is left out.",
+)
+@click.option("--dashboard/--no-dashboard", default=True, help="Whether there is a web page.")
+@click.option(
+    "--scheduler-file",
+    type=click.Path(dir_okay=False),
+    help="Write address and token there (mode 0600), for workers and clients.",
+)
+@click.option("--pid-file", type=click.Path(dir_okay=False), help="Write the process id there.")
+@absent("--tls-ca-file", "--tls-cert", "--tls-key", remedy=_TLS)
+@absent("--preload", remedy="Run a function there: client.run_on_scheduler(function).")
+@absent("--idle-timeout", remedy="Stop it with a signal, or client.shutdown().")
+@absent("--jupyter/--no-jupyter", remedy="Start Jupyter by itself.", takes=False)
+@absent("--dashboard-prefix", remedy=_PAGE)
+@harmless("--show/--no-show", takes=False)
+@harmless("--use-xheaders")
+@click.version_option(VERSION, prog_name="shoal scheduler")
+def scheduler(**options: Any) -> None:
+    """Run the scheduler until SIGINT or SIGTERM.
+
+    Its address is the first line on stdout, so that a script may wait for it.  Clients and workers
+    must hold its token: those of the same user on this host, or with the same home, find it by
+    themselves; others are given SHOAL_TOKEN_FILE or the scheduler file.
+    """
+    hosting.run(lambda: _serve(**options))
+
+
+async def _serve(
+    host: str,
+    port: int,
+    interface: str | None,
+    protocol: str,
+    dashboard_address: str | None,
+    dashboard: bool,
+    scheduler_file: str | None,
+    pid_file: str | None,
+) -> None:
+    from shoal.deploy.child import SCHEDULER_GC_THRESHOLDS
+    from shoal.scheduler.shell.service import Scheduler
+
+    hosting.allow_many_connections()
+    service = Scheduler(
+        host=interface or host or EVERYWHERE,
+        port=port,
+        token=_token(),
+        dashboard_address=(dashboard_address or PAGE_HERE) if dashboard else None,
+    )
+    async with service:
+        gc.set_threshold(*SCHEDULER_GC_THRESHOLDS)
+        links = _links(service, is_here=not dashboard_address)
+        with hosting.pid_file(pid_file), _scheduler_file(scheduler_file, service):
+            for line in (service.address, *links):
+                click.echo(line)
+            await service.finished()
+
+
+def _links(service: Any, *, is_here: bool) -> list[str]:
+    """The web page's address, if there is a page.  `is_here`: for this host alone."""
+    from shoal.observe.links import HERE, PAGE, dashboard_link, host_of_page
+
+    link = dashboard_link("" if is_here else service.address, service.services)
+    if is_here and host_of_page(service.address) != HERE:
+        service.services.pop(PAGE, None)  # or clients elsewhere would be told a wrong address
+    return [f"dashboard: {link}"] if link else []
+
+
+def _token() -> bytes | None:
+    """What clients and workers must hold: as the environment says, else the user's own.
+
+    None, so that a new one is made, where there is no home to keep it.  Raises TokenFileError.
+    """
+    from shoal.comms import TokenFileError, environment_token, user_token
+
+    given = environment_token()
+    if given is not None:
+        return given
+    try:
+        return user_token(create=True)
+    except TokenFileError:
+        raise
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def _scheduler_file(path: str | None, service: Any) -> Iterator[None]:
+    """Keep the scheduler file as long as the scheduler serves.  Raises CannotWrite."""
+    if not path:
+        yield
+        return
+    from shoal.comms.scheduler_file import remove_scheduler_file, write_scheduler_file
+
+    identity = service.describe()
+    told = {
+        "type": "Scheduler",
+        "id": identity.id,
+        "address": identity.address,
+        "services": dict(identity.services),
+        "started": identity.started_at,
+        "workers": {},
+    }
+    try:
+        write_scheduler_file(path, told, service.token)
+    except OSError as error:
+        raise CannotWrite(path, error.strerror or str(error)) from error
+    try:
+        yield
+    finally:
+        remove_scheduler_file(path, service.address)

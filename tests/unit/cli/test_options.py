@@ -1,0 +1,132 @@
+"""What command lines mean, and how those that mean nothing are refused."""
+
+import pickle
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from shoal.cli import errors
+from shoal.cli.main import main
+from shoal.cli.options import (
+    Checked,
+    OneLineCommand,
+    absent,
+    harmless,
+    host_of_interface,
+    read_address,
+    read_memory,
+    read_name,
+    read_resources,
+    read_seconds,
+)
+from shoal.version import VERSION
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, arguments, prog_name="shoal")
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("wroker", "wroker"),
+        ("--versoin", "versoin"),
+        ("scheduler --porz 1", "porz"),
+        ("scheduler --port 70000", "70000"),
+        ("scheduler extra", "extra"),
+        ("scheduler --interface nowhere0", "nowhere0"),
+        ("scheduler --preload module", "--preload is not supported"),
+        ("scheduler --tls-cert file", "--tls-cert is not supported"),
+        ("scheduler --jupyter", "--jupyter is not supported"),
+        ("worker", "Which scheduler?"),
+        ("worker tcp://host", "it has no port"),
+        ("worker ftp://host:1", "'ftp' is unknown"),
+        ("worker tcp://host:1 --nthreads -1", "-1"),
+        ("worker tcp://host:1 --nworkers several", "neither a number nor 'auto'"),
+        ("worker tcp://host:1 --nworkers 0", "makes 0 workers"),
+        ("worker tcp://host:1 --nworkers 2 --no-nanny", "does not go with --no-nanny"),
+        ("worker tcp://host:1 --nworkers 2 --worker-port 80", "--worker-port does not go with"),
+        ("worker tcp://host:1 --contact-address tcp://a:1", "--worker-port as well"),
+        ("worker tcp://host:1 --listen-address tcp://a:1 --host b", "does not go with --host"),
+        ("worker tcp://host:1 --memory-limit much", "much"),
+        ("worker tcp://host:1 --resources GPU", "NAME=NUMBER"),
+        ("worker tcp://host:1 --death-timeout soon", "soon"),
+        ("worker tcp://host:1 --lifetime 1h", "--lifetime is not supported"),
+    ],
+)
+def test_bad_usage_is_one_line_with_the_way_to_help_and_exit_code_2(line, word):
+    answer = invoke(*line.split())
+    assert answer.exit_code == 2
+    (said,) = answer.output.splitlines()
+    assert said.startswith("shoal")
+    assert word in said
+    assert said.endswith("--help")
+
+
+def test_every_command_has_help_and_a_version():
+    assert "worker" in invoke().output
+    for command in ("scheduler", "worker"):
+        assert invoke(command, "--version").output.split()[-1] == VERSION
+    for command in ("scheduler", "worker", "demo"):
+        answer = invoke(command, "--help")
+        assert answer.exit_code == 0
+        assert "Usage: shoal" in answer.output
+
+
+def test_help_does_not_show_what_is_refused_or_has_no_effect():
+    text = invoke("worker", "--help").output
+    for hidden in ("--tls-cert", "--preload", "--lifetime", "--nprocs", "--dashboard"):
+        assert hidden not in text
+
+
+def test_options_of_distributed_are_refused_only_if_given_and_ignored_if_harmless():
+    @click.command(cls=OneLineCommand)
+    @absent("--one", "--two", remedy="Do without.")
+    @absent("--flag/--no-flag", remedy="Do without.", takes=False)
+    @harmless("--same")
+    @harmless("--quiet/--no-quiet", takes=False)
+    def command() -> None:
+        click.echo("ran")
+
+    runner = CliRunner()
+    assert runner.invoke(command, ["--same", "x", "--no-quiet"]).output == "ran\n"
+    for arguments in (["--one", "x"], ["--two", "x"], ["--flag"], ["--no-flag"]):
+        answer = runner.invoke(command, arguments)
+        assert answer.exit_code == 2
+        assert "Do without." in answer.output
+
+
+def test_values_are_read_as_workers_take_them():
+    assert read_resources("GPU=2 MEM=10e9") == {"GPU": 2.0, "MEM": 1e10}
+    assert read_resources("GPU=2,MEM=1") == {"GPU": 2.0, "MEM": 1.0}
+    assert read_name("7") == 7
+    assert read_name("alice-7") == "alice-7"
+    assert read_seconds("2 minutes") == 120.0
+    assert read_address("host:8786") == "tcp://host:8786"
+    assert read_memory("4GB") == "4GB"
+    assert host_of_interface("lo") == "127.0.0.1"
+    with pytest.raises(ValueError, match="NAME=NUMBER"):
+        read_resources("GPU=two")
+
+
+def test_a_value_that_is_read_already_stays_as_it_is():
+    assert Checked("name", read_name).convert(5, None, None) == 5
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.NoSchedulerNamed(),
+        errors.OptionsClash("--a", "--b", "Leave one out."),
+        errors.CannotWrite("/x", "no"),
+        errors.NotInstalled("The demo", ["a"], ["b"]),
+        errors.AnswersDiffer("rows"),
+        errors.SchedulerAbsent("file", 2.0),
+        errors.UnknownInterface("eth9", ["lo"]),
+    ],
+)
+def test_errors_survive_pickle_and_say_the_same(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error) != ""
