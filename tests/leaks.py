@@ -15,11 +15,17 @@ from time import monotonic
 
 import psutil
 
+from shoal.nanny.zygotes import kept_descriptors
+
 OUR_THREADS = "shoal"
 """Threads named so are ours, and end with what started them, daemon or not."""
 
-HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
-"""Processes that the standard library keeps until the interpreter ends."""
+ZYGOTE = "shoal.nanny.zygote"
+"""In the command of the process that we keep to fork others from, until the interpreter ends."""
+
+HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", ZYGOTE)
+"""Processes that are kept until the interpreter ends: the standard library's, and that one of ours.
+They are nobody's leak; what our own has forked is, as if it were a child of this process."""
 
 IGNORED_TARGETS = ("/dev/null", "/dev/urandom", "/dev/shm/", "/proc/", "/sys/")
 DESCRIPTORS = Path("/proc/self/fd")
@@ -89,7 +95,10 @@ class Watch:
 
     def _new_descriptors(self) -> list[tuple[int, str]]:
         now = _descriptors().items()
-        return [(n, target) for n, target in now if self.descriptors.get(n) != target]
+        kept = kept_descriptors()
+        return [
+            (n, target) for n, target in now if self.descriptors.get(n) != target and n not in kept
+        ]
 
 
 def _descriptors() -> dict[int, str]:
@@ -108,15 +117,33 @@ def _descriptors() -> dict[int, str]:
 
 
 def _child_ids() -> list[int]:
-    """Children of this process, from the kernel's own lists; much cheaper than a look at all."""
+    """Children of this process, and of zygotes among them."""
+    children = _children_of(os.getpid())
+    return children + [
+        pid for child in children if _is_zygote(child) for pid in _children_of(child)
+    ]
+
+
+def _children_of(pid: int) -> list[int]:
+    """From the kernel's own lists; much cheaper than a look at all processes."""
     found = []
     try:
-        for thread in os.listdir("/proc/self/task"):
-            text = Path(f"/proc/self/task/{thread}/children").read_text(encoding="ascii")
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            text = Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii")
             found += [int(pid) for pid in text.split()]
     except OSError:  # another system, or a thread that ended meanwhile
-        return [child.pid for child in psutil.Process().children()]
+        try:
+            return [child.pid for child in psutil.Process(pid).children()]
+        except psutil.Error:
+            return []
     return found
+
+
+def _is_zygote(child: int) -> bool:
+    try:
+        return ZYGOTE in " ".join(psutil.Process(child).cmdline())
+    except psutil.Error:
+        return False
 
 
 def _process(pid: int) -> psutil.Process | None:
@@ -124,9 +151,11 @@ def _process(pid: int) -> psutil.Process | None:
     try:
         process = psutil.Process(pid)
         command = " ".join(process.cmdline())
+        is_child = process.ppid() == os.getpid()
     except psutil.Error:
         return None
-    return None if any(helper in command for helper in HELPERS) else process
+    is_helper = is_child and any(helper in command for helper in HELPERS)
+    return None if is_helper else process
 
 
 def _described(process: psutil.Process) -> str:

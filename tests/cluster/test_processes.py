@@ -130,3 +130,43 @@ def test_the_worker_lives_on_after_tasks_that_end_oddly(play_in_processes):
         assert await ask(client.submit(os.getpid, workers=[address]).result()) == pid
 
     play_in_processes(scenario)
+
+
+FACTS = """
+import dask
+from shoal import Client, LocalCluster
+
+def facts():
+    import os
+    import numpy
+    return os.environ["OMP_NUM_THREADS"], hash("text"), os.getppid()
+
+with dask.config.set({{"shoal.nanny.start-method": {method!r}}}):
+    for _ in range(2):
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+            with Client(cluster) as client:
+                print(*sorted({{str(found) for found in client.run(facts).values()}}), sep="\\n")
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_agree_on_hashes_and_their_libraries_start_no_threads(method, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(FACTS.format(method=method))
+    environ = {
+        k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "PYTHONHASHSEED")
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environ,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2  # both workers of a cluster say the same: one parent, one hash
+    assert lines[0] == lines[1]  # and so does the next cluster, whose parent is the same
+    assert lines[0].startswith("('1', ")

@@ -6,10 +6,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from time import monotonic
 
 import pytest
 
+from shoal.nanny.process import ServiceProcess
 from tests.leaks import Watch
+from tests.unit.nanny.birth import SECONDS_MAX, born, process_of
 
 GRACE_SECONDS = 0.02  # for what will not go by itself
 
@@ -85,3 +88,25 @@ def test_an_exception_that_nobody_retrieved_is_seen(drop: Callable[[], object]) 
     found = watch.leaked(GRACE_SECONDS)
     assert len(found) == 1
     assert "exception was never retrieved (ValueError('nobody looked'))" in found[0]
+
+
+async def _rest() -> None:
+    async with born("rest"):
+        pass
+
+
+async def _leave(process: ServiceProcess) -> None:
+    await process.start()
+    await process.ready(SECONDS_MAX)
+
+
+def test_what_others_are_forked_from_is_no_leak_but_what_it_has_forked_is() -> None:
+    watch = Watch()
+    asyncio.run(_rest())
+    assert watch.leaked() == []
+    watch = Watch()
+    process = process_of("rest")
+    asyncio.run(_leave(process))
+    found = watch.leaked(GRACE_SECONDS)
+    process.close_now(monotonic() + SECONDS_MAX)
+    assert any(f"child process {process.pid} " in text for text in found)

@@ -47,7 +47,7 @@ def killed_workers() -> Iterator[Figure]:
     """SIGKILL of the only holder of a needed result, and of a worker while it computes."""
     from tests.faults.killing import recoveries, summary
 
-    logging.getLogger("shoal.deploy").setLevel(logging.ERROR)  # the deaths are on purpose
+    logging.getLogger("shoal").setLevel(logging.ERROR)  # the deaths are on purpose
     with tempfile.TemporaryDirectory() as folder:
         seconds = recoveries(RECOVERY_ROUNDS, folder)
     for kind, milliseconds in summary(seconds).items():

@@ -8,22 +8,27 @@ the cluster or has died: either way we close, and if that takes too long we just
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import faulthandler
 import gc
 import json
 import logging
 import os
+import random
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import dask.config
 
-from shoal.protocol.handshake import WORKER, Keyring
-from shoal.protocol.keys import to_text
+from shoal.client.dask_settings import settings_with_client
+from shoal.config import Worker as WorkerSettings
+from shoal.config import read
+from shoal.errors import ShoalError
+from shoal.observe.reasons import LIFETIME, TERMINATED
 
 CLOSE_SECONDS_MAX: Final = 4.0
 """A service that has not closed this long after it was asked to is ended all the same."""
@@ -31,18 +36,23 @@ CLOSE_SECONDS_MAX: Final = 4.0
 SWITCH_INTERVAL_SECONDS: Final = 0.001
 """Of a worker: how long its loop waits for a task that computes in pure Python."""
 
-_SCHEDULER_GC_THRESHOLDS: Final = (100_000, 50, 1_000_000)
-"""The oldest generation is never collected by itself: at a million tasks that takes a second."""
+SCHEDULER_GC_THRESHOLDS: Final = (25_000, 1_000_000, 1_000_000)
+"""Young objects only, 4 ms at a time.  What has grown older is tasks, nearly all of it, which need
+no collector, and to look at a million of them would keep everybody waiting for a second."""
 
 
 def main(document: dict[str, Any]) -> None:
     """Run what `document` describes, until the parent lets go of us."""
     channel = _take_channel()
     faulthandler.enable()
+    dask.config.config.clear()  # it is that of our own environment; the parent's is whole
     dask.config.update(dask.config.config, document["config"])
-    _configure_log(document["log_level"])
+    if dask.config.config.get("scheduler") == "dask.distributed":
+        del dask.config.config["scheduler"]  # that was the parent's client
+    dask.config.set(settings_with_client())  # tasks have one
+    configure_log(document["log_level"])
     serve = serve_worker if document["role"] == "worker" else serve_scheduler
-    with channel, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with channel, asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve(document, Lifeline(channel)))
 
 
@@ -55,7 +65,7 @@ def _take_channel() -> socket.socket:
     return channel
 
 
-def _configure_log(level: int) -> None:
+def configure_log(level: int) -> None:
     """Warnings of ours go to stderr, unless the configuration says otherwise."""
     logger = logging.getLogger("shoal")
     if logger.handlers:
@@ -67,7 +77,7 @@ def _configure_log(level: int) -> None:
     logger.propagate = False
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop's where it is installed; None: what asyncio takes."""
     try:
         import uvloop
@@ -84,14 +94,14 @@ class Lifeline:
         self._channel = channel
         self._loop: asyncio.AbstractEventLoop | None = None
         self._go: asyncio.Future[dict[str, Any]] | None = None
-        self._end: asyncio.Future[None] | None = None
+        self._end: asyncio.Future[str] | None = None
 
     def watch(self) -> None:
         """Start to listen, on behalf of the running loop."""
         self._loop = asyncio.get_running_loop()
         self._go = self._loop.create_future()
         self._end = self._loop.create_future()
-        self._loop.add_signal_handler(signal.SIGTERM, self._set, self._end, None)
+        self._loop.add_signal_handler(signal.SIGTERM, self._set, self._end, TERMINATED)
         threading.Thread(target=self._listen, name="shoal-lifeline", daemon=True).start()
 
     async def told_to_go(self) -> dict[str, Any] | None:
@@ -101,10 +111,17 @@ class Lifeline:
         await asyncio.wait((self._go, self._end), return_when=asyncio.FIRST_COMPLETED)
         return None if self._end.done() else self._go.result()
 
-    async def ended(self) -> None:
-        """Wait until the parent lets go of us, or somebody sends SIGTERM."""
+    async def ended(self) -> str:
+        """Wait until the parent lets go of us, somebody sends SIGTERM, or our time is over; which
+        of them it was."""
         assert self._end is not None
-        await asyncio.shield(self._end)
+        return await asyncio.shield(self._end)
+
+    def end_after(self, seconds: float, reason: str) -> None:
+        """End by ourselves after so long."""
+        assert self._loop is not None
+        assert self._end is not None
+        self._loop.call_later(seconds, self._set, self._end, reason)
 
     def tell(self, what: Mapping[str, Any]) -> None:
         """Say `what` to the parent; nothing happens if it is gone."""
@@ -120,7 +137,7 @@ class Lifeline:
                     self._call(self._go, json.loads(line))
         except OSError:
             pass  # the same as its end
-        self._call(self._end, None)
+        self._call(self._end, "the cluster closes")
         timer = threading.Timer(CLOSE_SECONDS_MAX, os._exit, (1,))
         timer.daemon = True
         timer.start()
@@ -139,16 +156,33 @@ class Lifeline:
             future.set_result(value)
 
 
+@contextlib.contextmanager
+def _plain_failures() -> Iterator[None]:
+    """Options that can't be used, and a network that isn't there, are told without a traceback."""
+    try:
+        yield
+    except (ShoalError, OSError, TypeError, ValueError) as error:
+        raise SystemExit(f"{type(error).__name__}: {error}") from None
+
+
 async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
     """Run a scheduler on the socket that came with us."""
     from shoal.scheduler.shell.service import Scheduler
 
     lifeline.watch()
     sock = socket.socket(fileno=document["socket"])
-    scheduler = Scheduler(sock=sock, token=bytes.fromhex(document["secret"]), **document["options"])
-    await scheduler
-    gc.set_threshold(*_SCHEDULER_GC_THRESHOLDS)
-    lifeline.tell({"address": scheduler.address, "id": str(scheduler.id)})
+    token = bytes.fromhex(document["secret"])
+    with _plain_failures():
+        scheduler = Scheduler(sock=sock, token=token, **document["options"])
+        await scheduler
+    gc.set_threshold(*SCHEDULER_GC_THRESHOLDS)
+    lifeline.tell(
+        {
+            "address": scheduler.address,
+            "id": str(scheduler.id),
+            "services": dict(scheduler.services),
+        }
+    )
     await _serve(scheduler, document, lifeline)
 
 
@@ -161,9 +195,12 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
     words = await lifeline.told_to_go()
     if words is None:
         return
-    keyring = Keyring({WORKER: bytes.fromhex(document["secret"])})
-    worker = Worker(words["scheduler"], keyring=keyring, **document["options"])
-    await worker
+    token = bytes.fromhex(document["secret"])
+    with _plain_failures():
+        worker = Worker(words["scheduler"], token=token, **document["options"])
+        worker.is_watched = True
+        worker.predecessor = (words["predecessor"], words["predecessor_death"])
+        await worker
     lifeline.tell(
         {
             "address": worker.address,
@@ -174,26 +211,11 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
             "resources": document["options"].get("resources", {}),
         }
     )
-    from shoal.client import current  # now that nobody waits for us
-
-    current.add_reason(why_tasks_have_no_client)
+    settings = read(WorkerSettings)
+    if settings.lifetime_seconds is not None:
+        stagger = settings.lifetime_stagger_seconds
+        lifeline.end_after(settings.lifetime_seconds + random.uniform(-stagger, stagger), LIFETIME)
     await _serve(worker, document, lifeline)
-
-
-def why_tasks_have_no_client() -> str:
-    """For whoever asks for the client inside of a task; empty elsewhere."""
-    from shoal.worker.shell.context import current_run
-
-    run = current_run.get()
-    if run is None:
-        return ""
-    return (
-        f"This is the task {to_text(run.key)!r}, and tasks have no client of their own: a worker "
-        "is let in as a worker only.\n"
-        "Submit from where the client is; or connect inside of the task, which keeps its thread "
-        "as long as it waits:\n"
-        "  with Client(get_worker().scheduler_address) as client: ..."
-    )
 
 
 async def _serve(service: Any, document: dict[str, Any], lifeline: Lifeline) -> None:
@@ -205,6 +227,9 @@ async def _serve(service: Any, document: dict[str, Any], lifeline: Lifeline) -> 
     end = asyncio.ensure_future(lifeline.ended())
     finished = asyncio.ensure_future(service.finished())
     await asyncio.wait((end, finished), return_when=asyncio.FIRST_COMPLETED)
+    if end.done():  # then a task that goes on is ended with us, which nobody need be warned of
+        logging.getLogger("shoal.worker").setLevel(logging.ERROR)
+    await service.close(reason=end.result() if end.done() else "")
     end.cancel()
-    await service.close(reason="the cluster closes")
     await finished
+    lifeline.tell({"left": getattr(service, "close_reason", "")})

@@ -18,8 +18,11 @@ from shoal import config
 from shoal.client import current
 from shoal.client.blocking import LoopThread
 from shoal.client.errors import WorkersLate
+from shoal.client.prospects import Prospects, unless_hopeless
 from shoal.client.session import Session
 from shoal.deploy.errors import ClusterClosed, WrongWith
+from shoal.errors import ShoalError
+from shoal.observe.links import dashboard_link
 from shoal.observe.status import Status
 from shoal.protocol import calls
 from shoal.protocol.handshake import Keyring
@@ -54,6 +57,10 @@ class Cluster:
         self.status = Status.created
         self.name = str(name) if name is not None else uuid.uuid4().hex[:8]
         self.asynchronous = asynchronous
+        self.failure: Exception | None = None
+        """Why it has fewer workers than it should, or none; None: it has them."""
+        self.prospects = Prospects()
+        """Who waits for workers is told here if they can't come."""
         self._thread: LoopThread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: Session | None = None
@@ -106,9 +113,10 @@ class Cluster:
         try:
             await self._start()
         except BaseException:
-            self.status = Status.failed
-            _open_clusters.discard(self)
+            self.status = Status.closing
             await self._close(CLOSE_SECONDS)
+            _open_clusters.discard(self)
+            self.status = Status.closed
             raise
         self.status = Status.running
 
@@ -151,7 +159,7 @@ class Cluster:
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
             await asyncio.wait((self._starting,))
-        if self.status in (Status.created, Status.failed):
+        if self.status in (Status.created, Status.closed):
             self.status = Status.closed
             return
         self.status = Status.closing
@@ -167,7 +175,7 @@ class Cluster:
     def _end_now(self, timeout_seconds: float) -> None:
         """End without a loop: it is gone, or belongs to a thread that no longer runs."""
         _open_clusters.discard(self)
-        if self.status not in (Status.closed, Status.failed):
+        if self.status is not Status.closed:
             self.status = Status.closed
             self._close_now(time.monotonic() + timeout_seconds)
         thread, self._thread = self._thread, None
@@ -202,7 +210,7 @@ class Cluster:
         await self._closed(CLOSE_SECONDS)
 
     def __del__(self) -> None:
-        if getattr(self, "status", "") in ("starting", "running"):  # globals may be gone
+        if getattr(self, "status", "") in ("starting", "running", "failed"):  # globals may be gone
             warnings.warn(f"unclosed cluster {self!r}", ResourceWarning, source=self, stacklevel=1)
             self._end_now(EXIT_SECONDS)
 
@@ -254,10 +262,13 @@ class Cluster:
         self._background.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            _logger.error("The cluster %s: %s", self.name, error, exc_info=error)
+            known = isinstance(error, (ShoalError, OSError))  # then its text says all
+            _logger.error("The cluster %s: %s", self.name, error, exc_info=None if known else error)
 
     def _require_running(self) -> None:
         if self.status != Status.running:
+            if self.status is Status.failed and isinstance(self.failure, ClusterClosed):
+                raise self.failure
             raise ClusterClosed(self.name, self.status)
 
     # --- questions ---------------------------------------------------------------------------
@@ -271,7 +282,8 @@ class Cluster:
     @property
     def dashboard_link(self) -> str:
         """The address of the web page; empty if there is none."""
-        return ""
+        services = getattr(self.scheduler, "services", {})
+        return dashboard_link(getattr(self.scheduler, "address", ""), services)
 
     async def _ask(self, make: Callable[[int], Any], timeout_seconds: float | None = None) -> Any:
         """Ask the scheduler; the connection for it is made at the first question, and kept."""
@@ -296,6 +308,7 @@ class Cluster:
         Raises:
             ValueError: `n_workers` is not a positive number.
             WorkersLate: a TimeoutError; they were not there after `timeout`.
+            CrashLoop, ProcessDied: they can't come, as those that were started died.
         """
         if type(n_workers) is not int or n_workers < 1:
             raise ValueError(f"`n_workers` must be a positive integer. Instead got {n_workers!r}.")
@@ -304,7 +317,10 @@ class Cluster:
 
     async def _wait_for_workers(self, nworkers: int, timeout_seconds: float | None) -> None:
         try:
-            await self._ask(lambda n: calls.AwaitWorkers(n, nworkers), timeout_seconds)
+            await unless_hopeless(
+                self._ask(lambda n: calls.AwaitWorkers(n, nworkers), timeout_seconds),
+                self.prospects.wait(nworkers),
+            )
         except TimeoutError as error:
             found: calls.Identity = await self._ask(calls.SchedulerIdentity)
             nhere = len(found.workers)
@@ -327,17 +343,25 @@ class Cluster:
         ended = (Status.closed, Status.failed)
         return sum(worker.status not in ended for worker in list(self.workers.values()))
 
+    @property
+    def _state(self) -> str:
+        """Its status, and what is wrong with it if anything is, in a line."""
+        if self.failure is None:
+            return str(self.status)
+        first_line = str(self.failure).partition("\n")[0]
+        return f"{self.status}: {first_line}"
+
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.name}, {self.scheduler_address!r}, "
-            f"workers={self._nlive}, {self.status})"
+            f"workers={self._nlive}, {self._state})"
         )
 
     def _repr_html_(self) -> str:
         return (
             f"<div><strong>{escape(type(self).__name__)}</strong> {escape(self.name)}<br>"
             f"Scheduler: <code>{escape(self.scheduler_address)}</code><br>"
-            f"Workers: {self._nlive}, {escape(self.status)}</div>"
+            f"Workers: {self._nlive}, {escape(self._state)}</div>"
         )
 
 

@@ -1,41 +1,13 @@
-"""What a scheduler and its workers are, as the plain mapping that users know."""
+"""What the services of a cluster said of themselves, as the plain mapping that users know."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
+from shoal.observe.facts import FactsOfScheduler, facts_of_identity
 
-from shoal.protocol.calls import Identity
-
-
-class FactsOfScheduler(dict[str, Any]):
-    """`{"type", "id", "address", "services", "started", "workers": {address: {...}}, ...}`."""
-
-    @classmethod
-    def of(
-        cls, id: str, address: str, started_at: float, workers: Iterable[dict[str, Any]]
-    ) -> FactsOfScheduler:
-        """`workers`: facts of each, its address among them."""
-        by_address = {worker["address"]: {"type": "Worker", **worker} for worker in workers}
-        return cls(
-            type="Scheduler",
-            id=id,
-            address=address,
-            services={},
-            started=started_at,
-            n_workers=len(by_address),
-            total_threads=sum(worker["nthreads"] for worker in by_address.values()),
-            total_memory=sum(worker["memory_limit"] for worker in by_address.values()),
-            workers=by_address,
-        )
-
-
-def facts_of_identity(identity: Identity) -> FactsOfScheduler:
-    """From what a scheduler says of itself."""
-    workers = map(msgspec.structs.asdict, identity.workers)
-    return FactsOfScheduler.of(identity.id, identity.address, identity.started_at, workers)
+__all__ = ["FactsOfScheduler", "facts_of_identity", "facts_of_processes"]
 
 
 def facts_of_processes(scheduler: Any, workers: Iterable[Any]) -> FactsOfScheduler:
@@ -44,5 +16,6 @@ def facts_of_processes(scheduler: Any, workers: Iterable[Any]) -> FactsOfSchedul
         scheduler.words.get("id", ""),
         scheduler.address,
         scheduler.started_at,
+        scheduler.words.get("services", {}),
         [{**worker.words, "pid": worker.pid} for worker in workers if worker.words],
     )

@@ -55,7 +55,7 @@ def memory_limit_nbytes(limit: float | str | None, nworkers: int) -> int:
     Raises:
         ValueError: a text that is no size.
     """
-    from shoal.worker.shell.limits import host_memory_bytes, memory_limit_bytes
+    from shoal.observe.limits import host_memory_bytes, memory_limit_bytes
 
     if limit == "auto":
         return host_memory_bytes() // max(1, nworkers)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
@@ -16,12 +13,15 @@ import dask.config
 
 from shoal.comms import ListenError, Publication, new_token, publish_token
 from shoal.comms.addresses import is_own_host
-from shoal.config import Nanny, read
-from shoal.deploy.errors import NotPlain
-from shoal.deploy.processes import ServiceProcess
-from shoal.protocol.handshake import WORKER, Keyring
+from shoal.nanny.document import document_of, plain_part_of, require_plain, worker_environ
+from shoal.nanny.keeper import WorkerKeeper
+from shoal.nanny.process import ServiceProcess
+from shoal.observe.status import Status
 
 _BACKLOG: Final = 2048
+_NEWS_SECONDS: Final = 0.2
+"""In which the end of a process is known, once those that were connected to it have noticed."""
+
 _TASKS_SECONDS_MAX: Final = 2.0
 """How long tasks that are being executed may take to end as a cluster closes."""
 
@@ -61,9 +61,10 @@ class ProcessSite:
         scheduler_options: Mapping[str, Any],
         *,
         log_level: int,
-        on_end: Callable[[ServiceProcess], None],
+        on_end: Callable[[Any], None],
     ) -> None:
-        """`on_end`: called when a process ends that nobody has asked to."""
+        """`on_end`: called with the scheduler's process, or with the keeper of a worker, if it
+        ends without our asking, and for good."""
         self.token = new_token()
         self.address = ""
         self._log_level, self._on_end = log_level, on_end
@@ -71,7 +72,7 @@ class ProcessSite:
         self._host, self._port = host, port
         self._config = plain_part_of(dask.config.config)
         self._environ = worker_environ()
-        self._processes: list[ServiceProcess] = []
+        self._keepers: list[WorkerKeeper] = []
         self._publication: Publication | None = None
         self.scheduler = ServiceProcess("the scheduler", {}, on_end=on_end)
         self._serving: asyncio.Task[None] | None = None
@@ -85,8 +86,9 @@ class ProcessSite:
         with listening_socket(self._host, self._port) as sock:
             document = self._document("scheduler", {"host": self._host, **self._options})
             document["socket"] = sock.fileno()
-            self.scheduler = ServiceProcess("the scheduler", document, on_end=self._on_end)
-            self._processes.append(self.scheduler)
+            self.scheduler = ServiceProcess(
+                "the scheduler", document, environ=self._environ, on_end=self._on_end
+            )
             await self.scheduler.start(inherited=(sock.fileno(),))
         words = await self.scheduler.ready(timeout_seconds)
         self.address = words["address"]
@@ -94,67 +96,96 @@ class ProcessSite:
 
     async def start_worker(
         self, name: str, options: dict[str, Any], timeout_seconds: float
-    ) -> ServiceProcess:
-        """See `Site.start_worker`."""
-        document = self._document("worker", require_plain("", {**options, "name": name}))
-        process = ServiceProcess(
-            f"worker {name}", document, environ=self._environ, on_end=self._on_end
+    ) -> WorkerKeeper:
+        """See `Site.start_worker`.  The worker is started again whenever it dies."""
+        plain = require_plain("", {**options, "name": name})
+
+        def make() -> ServiceProcess:
+            return ServiceProcess(
+                f"worker {name}",
+                self._document("worker", plain),
+                environ=self._environ,
+                memory_limit_nbytes=options["memory_limit"],
+            )
+
+        keeper = WorkerKeeper(
+            f"worker {name}",
+            plain,
+            make,
+            self._find_scheduler,
+            self._is_scheduler_there,
+            start_seconds=timeout_seconds,
+            on_end=self._on_end,
         )
-        self._processes.append(process)
-        await process.start()
+        self._keepers.append(keeper)
+        try:
+            await keeper.instantiate()
+        except Exception:
+            self._keepers.remove(keeper)
+            raise
+        return keeper
+
+    async def _find_scheduler(self) -> str:
+        """Its address, as soon as it listens; raises what kept it from that."""
         assert self._serving is not None
         await asyncio.shield(self._serving)
-        await process.go({"scheduler": self.address})
-        await process.ready(timeout_seconds)
-        return process
+        return self.address
+
+    async def _is_scheduler_there(self) -> bool:
+        """Whether it lives; if it has just died, we are about to be told."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_NEWS_SECONDS):
+                await self.scheduler.finished()
+        return self.scheduler.status is Status.running
 
     def _document(self, role: str, options: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "role": role,
-            "path": [str(entry) for entry in sys.path],
-            "config": self._config,
-            "log_level": self._log_level,
-            "secret": self._secret_of(role).hex(),
-            "options": options,
-        }
+        return document_of(
+            role, self.token, options, log_level=self._log_level, config=self._config
+        )
 
-    def _secret_of(self, role: str) -> bytes:
-        """What a process must know: a worker its own key alone, so that it is nobody else."""
-        if role != WORKER:
-            return self.token
-        key = Keyring.from_token(self.token).key(WORKER)
-        assert key is not None
-        return key
-
-    async def end_worker(self, worker: ServiceProcess, timeout_seconds: float) -> None:
+    async def end_worker(self, worker: WorkerKeeper, timeout_seconds: float) -> None:
         """See `Site.end_worker`."""
         await worker.close(timeout_seconds)
-        if worker in self._processes:
-            self._processes.remove(worker)
+        if worker in self._keepers:
+            self._keepers.remove(worker)
 
     async def close(self, timeout_seconds: float) -> None:
         """See `Site.close`."""
         self._withdraw()
         if self._serving is not None:
             self._serving.cancel()
-        # The workers first, by a breath: so none of them finds its scheduler gone.
-        for process in reversed(self._processes):
-            process.let_go()
-        await asyncio.gather(*(p.close(timeout_seconds) for p in self._processes))
-        self._processes.clear()
+        self._let_go()
+        await asyncio.gather(
+            *(keeper.close(timeout_seconds, "the cluster closes") for keeper in self._keepers),
+            self.scheduler.close(timeout_seconds),
+        )
+        self._keepers.clear()
+        self._remove_files()
 
     def close_now(self, deadline: float) -> None:
         """See `Site.close_now`."""
         self._withdraw()
-        for process in reversed(self._processes):
-            process.let_go()
-        for process in self._processes:
-            process.close_now(deadline)
+        self._let_go()
+        for keeper in self._keepers:
+            keeper.close_now(deadline)
+        self.scheduler.close_now(deadline)
+        self._remove_files()
+
+    def _let_go(self) -> None:
+        """Have everything close; the workers first, by a breath: none finds its scheduler gone."""
+        for keeper in reversed(self._keepers):
+            keeper.let_go()
+        self.scheduler.let_go()
 
     def _withdraw(self) -> None:
         if self._publication is not None:
             self._publication.withdraw()
             self._publication = None
+
+    def _remove_files(self) -> None:
+        """What a scheduler leaves on disk that had no time to do it itself."""
+        if self.address and self.scheduler.exit_code != 0:
+            publish_token(self.address, self.token).withdraw()  # so its file is ours, and goes
 
 
 class LoopSite:
@@ -263,40 +294,3 @@ def listening_socket(host: str, port: int) -> socket.socket:
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach `host`."""
     return host in ("localhost", "::1") or (host.startswith("127.") and is_own_host(host))
-
-
-def worker_environ() -> dict[str, str]:
-    """What a worker's environment adds to ours; a variable that the user has set wins."""
-    settings = read(Nanny)
-    added = {name: str(value) for name, value in settings.pre_spawn_environ.items()}
-    environ = {**added, **os.environ}
-    environ.update({name: str(value) for name, value in settings.environ.items()})
-    return environ
-
-
-def plain_part_of(value: Any) -> Any:
-    """What of a configuration can be written as JSON: the rest belongs to this process alone."""
-    if isinstance(value, Mapping):
-        return {str(key): plain_part_of(item) for key, item in value.items() if _is_plain(item)}
-    if isinstance(value, list | tuple):
-        return [plain_part_of(item) for item in value if _is_plain(item)]
-    return value
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool | list | tuple | Mapping)
-
-
-def require_plain(what: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """`options` as they are.
-
-    Raises:
-        NotPlain: one of them can't be sent to another process.
-    """
-    for name, value in options.items():
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError) as error:
-            option = f"{what}[{name!r}]" if what else name
-            raise NotPlain(option, type(value).__name__) from error
-    return dict(options)

@@ -1,6 +1,9 @@
 """Workers die: who is to blame, and what goes on elsewhere."""
 
+from shoal.errors import KilledWorker
+from shoal.protocol.exceptions import from_failure
 from shoal.protocol.messages import TaskOptions
+from shoal.scheduler.machine.on_membership import DEATHS_MAX
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -104,3 +107,34 @@ def test_a_suspect_runs_alone_so_its_neighbours_are_not_condemned_with_it(scene:
         scene.join(after)
     assert scene.state("k") == "erred"
     assert (scene.task("x").blame, scene.state("x")) == (1, "memory")
+
+
+def test_the_error_says_what_workers_died_of_as_far_as_their_successors_have_told() -> None:
+    """Two deaths under x; the first one's successor has told its cause, the second's comes late."""
+    scene = Scene(allowed_failures=1)
+    scene.join("a", host="h", pid=1)
+    scene.submit(x=[])
+    scene.lose("a", "it is gone")
+    scene.join("b", host="h", pid=2, predecessor=1, predecessor_death="exit code 7")
+    assert scene.take() == ["a: run x #1", "b: run x #2"]
+
+    scene.lose("b", "it is gone")
+    failure = scene.task("x").failure
+    assert failure is not None
+    error = from_failure(failure)
+    assert isinstance(error, KilledWorker)
+    assert error.causes == ["exit code 7"]
+    assert "tcp://b:1 (it is gone).\nAs far as is known, they died of: exit code 7.\n" in str(error)
+
+
+def test_what_is_known_of_deaths_goes_with_the_task_and_is_bounded(scene: Scene) -> None:
+    scene.join("a", host="h", pid=1)
+    scene.submit(x=[])
+    scene.lose("a")
+    assert list(scene.machine.state.died_under.values()) == [[("h", 1)]]
+    scene.release("x")
+    assert scene.machine.state.died_under == {}
+    for pid in range(2, DEATHS_MAX + 10):
+        scene.join("b", host="h", pid=pid, predecessor=pid - 1, predecessor_death="SIGKILL")
+        scene.lose("b")
+    assert len(scene.machine.state.deaths) == DEATHS_MAX

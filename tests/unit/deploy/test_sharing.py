@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from shoal.deploy import sharing
 from shoal.deploy.sharing import memory_limit_nbytes, nprocesses_nthreads, workers_and_threads
-from shoal.worker.shell.limits import host_memory_bytes
+from shoal.observe.limits import host_memory_bytes
 
 
 @given(st.integers(1, 2000))

@@ -9,18 +9,13 @@ import dask
 import pytest
 
 from shoal.comms import ListenError
-from shoal.deploy.errors import (
-    ClusterClosed,
-    NotPlain,
-    ProcessDied,
-    ProcessLate,
-    UnknownOptions,
-    WrongWith,
-    ending_of,
-)
+from shoal.deploy.errors import ClusterClosed, UnknownOptions, WrongWith
 from shoal.deploy.facts import FactsOfScheduler
 from shoal.deploy.local import HARMLESS_OPTIONS, LATER_OPTIONS, WORKER_OPTIONS
-from shoal.deploy.sites import listening_socket, plain_part_of, require_plain, worker_environ
+from shoal.deploy.sites import listening_socket
+from shoal.nanny.death import Death
+from shoal.nanny.document import plain_part_of, require_plain, worker_environ
+from shoal.nanny.errors import NotPlain, ProcessDied, ProcessLate
 from shoal.worker.shell.service import Worker
 
 
@@ -49,6 +44,15 @@ def test_libraries_of_workers_start_no_threads_of_their_own_unless_the_user_want
     assert environ["PATH"] == os.environ["PATH"]
 
 
+def test_workers_agree_on_the_hash_of_a_text_whatever_process_started_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    assert worker_environ()["PYTHONHASHSEED"].isdigit()
+    monkeypatch.setenv("PYTHONHASHSEED", "17")
+    assert worker_environ()["PYTHONHASHSEED"] == "17"
+
+
 def test_a_port_that_is_taken_is_an_error_of_the_parent() -> None:
     with listening_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
@@ -57,17 +61,9 @@ def test_a_port_that_is_taken_is_an_error_of_the_parent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "words"),
-    [(0, "exit code 0"), (3, "exit code 3"), (-9, "killed by SIGKILL"), (-99, "signal 99")],
-)
-def test_an_ending_is_told_in_words(exit_code: int, words: str) -> None:
-    assert words in ending_of(exit_code)
-
-
-@pytest.mark.parametrize(
     "error",
     [
-        ProcessDied("worker 0", -11, "Fatal Python error"),
+        ProcessDied("worker 0", Death(pid=7, exit_code=3, last_lines="Fatal Python error")),
         ProcessLate("the scheduler", 3.0, "still importing"),
         ClusterClosed("abc", "closed"),
         WrongWith("LocalCluster", asynchronous=True),
@@ -88,6 +84,7 @@ def test_facts_add_up() -> None:
         "S",
         "tcp://h:1",
         12.0,
+        {},
         [
             {"address": "tcp://h:2", "nthreads": 2, "memory_limit": 10},
             {"address": "tcp://h:3", "nthreads": 3, "memory_limit": 20},
@@ -104,7 +101,8 @@ def test_workers_have_every_option_that_is_passed_on_to_them() -> None:
 
 
 def test_a_process_that_a_signal_ended_at_its_start_is_no_riddle_of_the_environment() -> None:
-    killed = str(ProcessDied("worker 1", -9, ""))
-    assert "worker 1 was killed by SIGKILL before it was ready" in killed
+    killed = str(ProcessDied("worker 1", Death(pid=7, exit_code=-9, signal="SIGKILL")))
+    assert "worker 1 was killed by SIGKILL" in killed
+    assert "before it was ready" in killed
     assert "environment" not in killed
-    assert "environment" in str(ProcessDied("worker 1", 1, ""))
+    assert "environment" in str(ProcessDied("worker 1", Death(pid=7, exit_code=1)))

@@ -1,0 +1,82 @@
+"""Waiting for workers that may never come: whoever starts them says so, and the wait ends."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Prospects:
+    """How many workers there may be at most, and who waits for more.  From any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted: dict[concurrent.futures.Future[None], int] = {}
+        self._end: tuple[int, Exception] | None = None
+
+    def wait(self, nworkers: int) -> concurrent.futures.Future[None]:
+        """Ends, with the reason, once `nworkers` can't be had any more; cancel it when done."""
+        future: concurrent.futures.Future[None] = concurrent.futures.Future()
+        with self._lock:
+            self._wanted[future] = nworkers
+        future.add_done_callback(self._forget)
+        self._tell()
+        return future
+
+    def end(self, nworkers: int, reason: Exception) -> None:
+        """There won't be more than `nworkers`."""
+        with self._lock:
+            self._end = nworkers, reason
+        self._tell()
+
+    def renew(self) -> None:
+        """Others are started: there is hope again."""
+        with self._lock:
+            self._end = None
+
+    def _tell(self) -> None:
+        """End the waits that are in vain."""
+        with self._lock:
+            if self._end is None:
+                return
+            most, reason = self._end
+            hopeless = [future for future, wanted in self._wanted.items() if wanted > most]
+        for future in hopeless:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(reason)
+
+    def _forget(self, future: concurrent.futures.Future[None]) -> None:
+        with self._lock:
+            self._wanted.pop(future, None)
+
+
+def prospects_of(cluster: Any, nworkers: int) -> concurrent.futures.Future[None] | None:
+    """Ends if `cluster` can't have so many workers any more; None: it can't tell, or is none."""
+    prospects = getattr(cluster, "prospects", None)
+    if not isinstance(prospects, Prospects):
+        return None
+    return prospects.wait(nworkers)
+
+
+async def unless_hopeless(
+    waiting: Coroutine[Any, Any, T], hope: concurrent.futures.Future[None] | None
+) -> T:
+    """What `waiting` returns, or the reason why it would wait for ever, whichever comes first."""
+    if hope is None:
+        return await waiting
+    answer = asyncio.ensure_future(waiting)
+    end = asyncio.wrap_future(hope)
+    try:
+        await asyncio.wait((answer, end), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            end.result()  # raises the reason
+        return await answer
+    finally:
+        end.cancel()
+        answer.cancel()
+        await asyncio.wait((answer,))

@@ -1,0 +1,86 @@
+"""What a process is told that shall be a scheduler or a worker: plain values, ready for JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import dask.config
+
+from shoal.config import Nanny, read
+from shoal.nanny.errors import NotPlain
+
+_HASH_SEED = "6640"
+"""Workers must agree on the hash of a text: tasks group by it.  Dask's own pools have this one."""
+
+
+def document_of(
+    role: str,
+    token: bytes,
+    options: Mapping[str, Any],
+    *,
+    log_level: int,
+    config: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What a process of `role` needs to become that.
+
+    Args:
+        role: "scheduler" or "worker".
+        token: the cluster's; a worker needs it as well, since its tasks may have a client.
+        options: keyword arguments of the service.
+        log_level: from which on its log is heard.
+        config: the configuration; None: ours as it is now.
+    """
+    return {
+        "role": role,
+        "path": [str(entry) for entry in sys.path],
+        "config": plain_part_of(dask.config.config if config is None else config),
+        "log_level": log_level,
+        "secret": token.hex(),
+        "options": options,
+    }
+
+
+def worker_environ(added: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """What a worker's environment shall be: ours, and what the settings and `added` say.
+
+    A variable that the user has set wins over the settings' `pre-spawn-environ`.
+    """
+    settings = read(Nanny)
+    environ = {"PYTHONHASHSEED": _HASH_SEED}
+    environ |= {name: str(value) for name, value in settings.pre_spawn_environ.items()}
+    environ.update(os.environ)
+    environ.update({name: str(value) for name, value in settings.environ.items()})
+    environ.update({name: str(value) for name, value in (added or {}).items()})
+    return environ
+
+
+def plain_part_of(value: Any) -> Any:
+    """What of a configuration can be written as JSON: the rest belongs to this process alone."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_part_of(item) for key, item in value.items() if _is_plain(item)}
+    if isinstance(value, list | tuple):
+        return [plain_part_of(item) for item in value if _is_plain(item)]
+    return value
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool | list | tuple | Mapping)
+
+
+def require_plain(what: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` as they are.
+
+    Raises:
+        NotPlain: one of them can't be sent to another process.
+    """
+    for name, value in options.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as error:
+            option = f"{what}[{name!r}]" if what else name
+            raise NotPlain(option, type(value).__name__) from error
+    return dict(options)

@@ -1,0 +1,368 @@
+"""One worker that is kept alive: its process, the process after that, until nobody wants it.
+
+`NannyMachine` decides; this starts, watches and ends processes, keeps the time, and tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from time import monotonic
+from typing import Any, Final, assert_never
+
+from shoal import config
+from shoal.errors import ShoalError
+from shoal.nanny.errors import CrashLoop, ProcessDied, StartAbandoned
+from shoal.nanny.machine import (
+    AskedToClose,
+    AskedToStart,
+    Effect,
+    End,
+    Event,
+    GiveUp,
+    NannyMachine,
+    Phase,
+    RestartSettings,
+    Start,
+    WakeAfter,
+    Woke,
+    WorkerDied,
+    WorkerLeft,
+    WorkerReady,
+)
+from shoal.nanny.process import ServiceProcess
+from shoal.observe.reasons import INTERNAL_ERROR, LIFETIME, SCHEDULER_GONE, TERMINATED, TOO_SILENT
+from shoal.observe.status import Status
+from shoal.storage.scratch import remove_scratch_of
+
+CLOSE_SECONDS: Final = 5.0
+"""What a process may take to close before it is ended by signals, if nothing else is said."""
+
+RESTART_SECONDS: Final = 30.0
+"""What ending and starting it may take together, if nothing else is said."""
+
+_logger = logging.getLogger("shoal.nanny")
+
+
+class WorkerKeeper:
+    """Keeps one worker alive under one name; belongs to the loop that starts it."""
+
+    def __init__(
+        self,
+        what: str,
+        options: Mapping[str, Any],
+        make: Callable[[], ServiceProcess],
+        find_scheduler: Callable[[], Awaitable[str]],
+        is_scheduler_there: Callable[[], Awaitable[bool]],
+        *,
+        start_seconds: float,
+        on_end: Callable[[Any], None] | None = None,
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            what: for people, such as "worker 0".
+            options: of the worker; `name`, `nthreads` and `memory_limit` are shown.
+            make: a new process of this worker, which was not started.
+            find_scheduler: the scheduler's address, as soon as there is one.
+            is_scheduler_there: asked when the worker says that it lost its scheduler.
+            start_seconds: what a process may take to become a worker.
+            on_end: called with this once the worker has left for good, or was given up.
+        """
+        settings = config.read(config.Nanny)
+        self.what = what
+        self.name = options.get("name")
+        self.nthreads: int = options["nthreads"]
+        self.memory_limit: int = options["memory_limit"]
+        """In bytes; 0: none."""
+        self.status = Status.created
+        self.failure: Exception | None = None
+        """Why there is no worker, if there should be one."""
+        self.process: ServiceProcess | None = None
+        self._make = make
+        self._find_scheduler, self._is_scheduler_there = find_scheduler, is_scheduler_there
+        self._start_seconds = start_seconds
+        self._on_end = on_end
+        self._machine = NannyMachine(
+            RestartSettings(
+                pause_seconds=settings.restart_pause_seconds,
+                pause_seconds_max=settings.restart_pause_seconds_max,
+                deaths_max=settings.deaths_max,
+                steady_seconds=settings.steady_seconds,
+            )
+        )
+        self._last_death = (0, "")  # process id and cause; its successor tells the scheduler
+        self._life: asyncio.Task[None] | None = None  # of the process that is there
+        self._timer: asyncio.TimerHandle | None = None
+        self._started: asyncio.Future[None] | None = None  # for who asked for it
+        self._finished: asyncio.Event | None = None
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        return f"<{kind} of {self.what} at {self.worker_address or 'no address'}, {self.status}>"
+
+    # --- looks -------------------------------------------------------------------------------
+
+    @property
+    def worker_address(self) -> str:
+        """Where the worker is reached; empty while there is none."""
+        return self.process.address if self.process is not None else ""
+
+    @property
+    def address(self) -> str:
+        """The worker's, too: a nanny listens to nobody."""
+        return self.worker_address
+
+    @property
+    def pid(self) -> int | None:
+        """Of the worker's process; None if there was none."""
+        return self.process.pid if self.process is not None else None
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What the worker said of itself as it was ready."""
+        return self.process.words if self.process is not None else {}
+
+    def is_alive(self) -> bool:
+        """Whether there is a process."""
+        return self.process is not None and self.process.is_alive()
+
+    # --- life --------------------------------------------------------------------------------
+
+    async def instantiate(self) -> Status:
+        """Start the worker, unless it is there; returns when it is registered.
+
+        Raises:
+            ShoalError, OSError: it could not start, and it is not tried again.
+        """
+        if self._finished is None:
+            self._finished = asyncio.Event()
+        self._finished.clear()
+        if self._life is not None and self._machine.phase in (Phase.closed, Phase.given_up):
+            await self._end_process(CLOSE_SECONDS)  # what is left of an earlier life
+        if self._started is None or self._started.done():
+            self._started = asyncio.get_running_loop().create_future()
+        self._feed(AskedToStart())
+        if self.status is not Status.running:
+            await asyncio.shield(self._started)
+        return self.status
+
+    async def kill(self, timeout: float = CLOSE_SECONDS, reason: str = "nanny-kill") -> None:
+        """End the worker, and start no other until somebody asks for it.
+
+        Args:
+            timeout: seconds that it may take to close before it is ended by signals.
+            reason: for the log.
+        """
+        _logger.debug("%s is ended: %s", self.what, reason)
+        self._step_aside()
+        self.status = Status.stopping
+        await self._end_process(timeout)
+        self.status = Status.stopped
+
+    async def restart(self, timeout: float = RESTART_SECONDS, reason: str = "nanny-restart") -> str:
+        """End the worker and start another: "OK", or "timed out" if it was not there in time.
+
+        Raises:
+            ShoalError, OSError: the other could not start.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                await self.kill(min(CLOSE_SECONDS, timeout / 2), reason)
+                await self.instantiate()
+        except TimeoutError:
+            return "timed out"
+        return "OK"
+
+    async def close(self, timeout: float = CLOSE_SECONDS, reason: str = "nanny-close") -> None:
+        """End the worker for good.  Safe to call again."""
+        _logger.debug("%s is closed: %s", self.what, reason)
+        self.let_go()
+        await self._end_process(timeout)
+        self._is_over(Status.closed)
+
+    def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
+        """Whatever becomes of the worker from now on, it is not started again."""
+        _logger.debug("%s is not started again: %s", self.what, reason)
+        self._step_aside()
+        if self.status in (Status.starting, Status.running):
+            self.status = Status.closing_gracefully
+
+    def let_go(self) -> None:
+        """Have the worker close, and start no other; does not wait."""
+        self._step_aside()
+        if self.status is not Status.closed:
+            self.status = Status.closing
+        if self.process is not None:
+            self.process.let_go()
+
+    def close_now(self, deadline: float) -> None:
+        """As `close`, where no loop runs any more; until `deadline`, on the monotonic clock."""
+        self.let_go()
+        process = self.process
+        if process is not None:
+            process.close_now(deadline)
+            if process.pid and process.exit_code != 0:
+                remove_scratch_of(process.pid)
+        self.status = Status.closed
+
+    async def finished(self) -> None:
+        """Wait until the worker has left, was closed, or was given up: see `failure`."""
+        if self._finished is not None:
+            await self._finished.wait()
+
+    def _step_aside(self) -> None:
+        """From now on nothing is started."""
+        self._feed(AskedToClose())
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _end_process(self, timeout_seconds: float) -> None:
+        """End the process, and what watches it, wherever in its life it is."""
+        life, process = self._life, self.process
+        if process is not None:
+            await process.close(timeout_seconds)
+        if life is not None:
+            life.cancel()  # it still waited for the scheduler, or was about to be over
+            await asyncio.wait((life,))
+            if process is not None:
+                await process.close(timeout_seconds)  # it was only just started, perhaps
+            await self._remove_files(process)
+        if self._started is not None and not self._started.done():
+            self._fail_start(StartAbandoned(self.what))
+
+    # --- what the machine wants ----------------------------------------------------------------
+
+    def _feed(self, event: Event) -> None:
+        self._perform(self._machine.step(event, monotonic()))
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Start():
+                    self.status = Status.starting
+                    self._life = asyncio.create_task(self._live(), name=f"life of {self.what}")
+                case WakeAfter(seconds):
+                    self.status = Status.starting
+                    loop = asyncio.get_running_loop()
+                    self._timer = loop.call_later(seconds, self._feed, Woke())
+                case GiveUp(causes):
+                    self._give_up(causes)
+                case End(reason):
+                    log = _logger.warning if reason == SCHEDULER_GONE else _logger.info
+                    log("The process of %s has ended: %s", self.what, reason)
+                    self._is_over(Status.closed)
+                    self._tell()
+                case _:
+                    assert_never(effect)
+
+    async def _live(self) -> None:
+        """One process, from its start to its end."""
+        process: ServiceProcess | None = None
+        try:
+            process = self.process = self._make()
+            await process.start()
+            address = await self._find_scheduler()
+            pid, death = self._last_death
+            words = {"scheduler": address, "predecessor": pid, "predecessor_death": death}
+            await process.go(words)
+            await process.ready(self._start_seconds)
+        except Exception as error:  # whatever it is, there is no worker
+            if process is not None:
+                await process.close(0.0)
+            self.failure = error
+            self._died(process, _cause_of(error))
+            return
+        self._feed(WorkerReady())
+        if self._machine.phase is Phase.running:
+            self.status, self.failure = Status.running, None
+            if self._started is not None and not self._started.done():
+                self._started.set_result(None)
+        await process.finished()
+        await self._process_ended(process)
+
+    async def _process_ended(self, process: ServiceProcess) -> None:
+        """It has ended; was that anybody's wish?"""
+        if self._machine.phase is not Phase.running:
+            return
+        if process.farewell is None:
+            await self._remove_files(process)
+            assert process.death is not None
+            self._died(process, process.death.describe())
+            return
+        reason: str = process.farewell["left"]
+        if reason == SCHEDULER_GONE and await self._is_scheduler_there():
+            self._died(process, "it lost its connection to the scheduler")
+        elif reason.startswith((TERMINATED, TOO_SILENT, INTERNAL_ERROR)):
+            self._died(process, f"it had to close: {reason}")
+        else:
+            again = reason == LIFETIME and config.read(config.Worker).lifetime_restart
+            self._feed(WorkerLeft(reason, again))
+
+    def _died(self, process: ServiceProcess | None, cause: str) -> None:
+        """Let the machine decide, and tell what it has decided."""
+        self._last_death = (process.pid if process is not None and process.pid else 0, cause)
+        effects = self._machine.step(WorkerDied(cause), monotonic())
+        ndeaths, most = self._machine.ndeaths, self._machine.settings.deaths_max
+        for effect in effects:
+            match effect:
+                case Start():
+                    self._tell_of_death(process, cause, "Another takes its place")
+                case WakeAfter(seconds):
+                    row = f"death {ndeaths} of at most {most} in a row"
+                    self._tell_of_death(process, cause, f"Another in {seconds:.3g} s; {row}")
+        self._perform(effects)
+
+    def _tell_of_death(self, process: ServiceProcess | None, cause: str, next_step: str) -> None:
+        """One line for the log, with all that is known."""
+        where = "just started"
+        if process is not None:
+            where = f"{process.address or where}, process id {process.pid}"
+        _logger.warning("The process of %s (%s) died: %s. %s", self.what, where, cause, next_step)
+
+    def _give_up(self, causes: tuple[str, ...]) -> None:
+        """There will be no worker; whoever waits for it is told, or else the log."""
+        if self._started is not None and not self._started.done():
+            assert self.failure is not None
+            self._fail_start(self.failure)
+            self._is_over(Status.failed)
+        else:
+            death = self.process.death if self.process is not None else None
+            last_lines = death.last_lines if death is not None else ""
+            steady_seconds = self._machine.settings.steady_seconds
+            self.failure = CrashLoop(self.what, causes, steady_seconds, last_lines)
+            _logger.error("%s", self.failure)
+            self._is_over(Status.failed)
+            self._tell()
+
+    def _fail_start(self, error: Exception) -> None:
+        assert self._started is not None
+        self._started.set_exception(error)
+        self._started.exception()  # whoever waits is told; nobody need wait
+
+    def _is_over(self, status: Status) -> None:
+        """Nothing more happens by itself."""
+        self.status = status
+        if self._finished is not None:
+            self._finished.set()
+
+    def _tell(self) -> None:
+        """It is over, and nobody who would know by himself has made it so."""
+        if self._on_end is not None:
+            self._on_end(self)
+
+    async def _remove_files(self, process: ServiceProcess | None) -> None:
+        """What a process leaves on disk that had no time to do it itself."""
+        if process is not None and process.pid and not (process.death and process.death.is_clean):
+            await asyncio.to_thread(remove_scratch_of, process.pid)
+
+
+def _cause_of(error: Exception) -> str:
+    """Why there was no worker, in a sentence."""
+    if isinstance(error, ProcessDied):
+        last = error.last_lines.rpartition("\n")[2]
+        return f"{error.death.describe()} as it started" + (f": {last}" if last else "")
+    if isinstance(error, ShoalError):
+        return str(error).partition("\n")[0]
+    return f"it could not be started: {error}"

@@ -1,0 +1,206 @@
+"""When a worker is started again and when not: what became of its process in, effects out.
+
+One machine keeps one worker alive, under one name, through any number of processes.  It is pure:
+time is an argument, and causes are texts for people.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, assert_never
+
+_DOUBLINGS_MAX: Final = 60
+"""Of a pause; the limit of its length is reached long before."""
+
+
+class Phase(StrEnum):
+    """Where in its life the worker is."""
+
+    idle = "idle"  # nobody has asked for it
+    starting = "starting"  # somebody asked, and waits
+    restarting = "restarting"  # it died, and its successor starts
+    pausing = "pausing"  # it died, and its successor is not due yet
+    running = "running"
+    closed = "closed"  # somebody wanted that
+    given_up = "given up"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartSettings:
+    """How often and how fast; see `config.Nanny` for the reasons."""
+
+    pause_seconds: float
+    pause_seconds_max: float
+    deaths_max: int
+    steady_seconds: float
+
+
+# --- events ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AskedToStart:
+    """Somebody wants the worker; what it died of before counts no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedToClose:
+    """Nobody wants the worker any more, whatever becomes of its process."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReady:
+    """It is registered with the scheduler."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDied:
+    """Its process ended, or could not become a worker, and nobody had asked for that."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLeft:
+    """It closed in good order."""
+
+    reason: str
+    again: bool = False  # another shall take its place, as at the end of a lifetime
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """The time of a `WakeAfter` is over."""
+
+
+Event = AskedToStart | AskedToClose | WorkerReady | WorkerDied | WorkerLeft | Woke
+
+
+# --- effects ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start a process; answered by WorkerReady or WorkerDied."""
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAfter:
+    """A process is to be started in so many seconds: step with Woke then."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """It is not started again.  `causes`: of its deaths in a row, the first one first."""
+
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """It has left for good."""
+
+    reason: str
+
+
+Effect = Start | WakeAfter | GiveUp | End
+
+
+class NannyMachine:
+    """Restarts what died by itself: at once, then ever later, and not for ever.
+
+    A worker that has lived `steady_seconds` is a success, and whatever kills it then is the first
+    death again.  The one who asked for a start is told of its failure at once: it is restarts
+    alone that are tried again.
+    """
+
+    def __init__(self, settings: RestartSettings) -> None:
+        self.settings = settings
+        self.phase = Phase.idle
+        self._causes: deque[str] = deque(maxlen=settings.deaths_max)  # in a row
+        self._ready_at = 0.0
+        self._due_at = 0.0
+
+    def __repr__(self) -> str:
+        return f"<NannyMachine {self.phase}, {self.ndeaths} deaths in a row>"
+
+    @property
+    def ndeaths(self) -> int:
+        """Deaths in a row."""
+        return len(self._causes)
+
+    def step(self, event: Event, now: float) -> list[Effect]:
+        """What to do about `event`; `now` in seconds of one monotonic clock."""
+        match event:
+            case AskedToStart():
+                return self._on_asked_to_start()
+            case AskedToClose():
+                self.phase = Phase.closed
+                return []
+            case WorkerReady():
+                return self._on_ready(now)
+            case WorkerDied(cause):
+                return self._on_died(cause, now)
+            case WorkerLeft(reason, again):
+                return self._on_left(reason, again, now)
+            case Woke():
+                return self._on_woke(now)
+            case _:
+                assert_never(event)
+
+    def _on_asked_to_start(self) -> list[Effect]:
+        if self.phase in (Phase.starting, Phase.restarting, Phase.running):
+            return []
+        self.phase = Phase.starting
+        self._causes.clear()
+        return [Start()]
+
+    def _on_ready(self, now: float) -> list[Effect]:
+        if self.phase in (Phase.starting, Phase.restarting):  # else it is to close already
+            self.phase = Phase.running
+            self._ready_at = now
+        return []
+
+    def _on_died(self, cause: str, now: float) -> list[Effect]:
+        if self.phase not in (Phase.starting, Phase.restarting, Phase.running):
+            return []
+        if self.phase is Phase.running and now - self._ready_at >= self.settings.steady_seconds:
+            self._causes.clear()
+        self._causes.append(cause)
+        if self.phase is Phase.starting or self.ndeaths >= self.settings.deaths_max:
+            self.phase = Phase.given_up
+            return [GiveUp(tuple(self._causes))]
+        seconds = self._pause_seconds()
+        if not seconds:
+            self.phase = Phase.restarting
+            return [Start()]
+        self.phase = Phase.pausing
+        self._due_at = now + seconds
+        return [WakeAfter(seconds)]
+
+    def _on_left(self, reason: str, again: bool, now: float) -> list[Effect]:
+        if again:
+            return self._on_died(reason, now)
+        if self.phase in (Phase.closed, Phase.given_up):
+            return []
+        self.phase = Phase.closed
+        return [End(reason)]
+
+    def _on_woke(self, now: float) -> list[Effect]:
+        if self.phase is not Phase.pausing:
+            return []
+        if now < self._due_at:  # a timer of an earlier pause, or one that is early
+            return [WakeAfter(self._due_at - now)]
+        self.phase = Phase.restarting
+        return [Start()]
+
+    def _pause_seconds(self) -> float:
+        """Nothing after the first death of a row, then twice as long after each."""
+        if self.ndeaths == 1:
+            return 0.0
+        doubled: float = self.settings.pause_seconds * 2.0 ** min(self.ndeaths - 2, _DOUBLINGS_MAX)
+        return min(doubled, self.settings.pause_seconds_max)

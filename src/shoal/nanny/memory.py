@@ -1,0 +1,38 @@
+"""The last resort against a process that takes more memory than it may: to end it.
+
+All milder means are the worker's own.  This one works from outside, since a process that is about
+to be ended by the system has no say, and it leaves word of the reason, which the system doesn't.
+"""
+
+from __future__ import annotations
+
+import psutil
+
+
+class MemoryGuard:
+    """Looks at the memory of one process, and kills it above a limit."""
+
+    def __init__(self, pid: int, kill_above_nbytes: int) -> None:
+        """`pid`: of a process that can't vanish unnoticed: a child that is not yet reaped."""
+        self.kill_above_nbytes = kill_above_nbytes
+        self.nbytes: int | None = None
+        """Resident memory at the last look."""
+        self.has_killed = False
+        self._process: psutil.Process | None = None
+        self._pid = pid
+
+    def look(self) -> None:
+        """Read the process's memory, and kill it if that is too much.  Cost: about 20 us."""
+        if self.has_killed:
+            return
+        try:
+            if self._process is None:
+                self._process = psutil.Process(self._pid)
+            nbytes = self._process.memory_info().rss
+            if nbytes:  # else it has ended, and waits to be reaped
+                self.nbytes = nbytes
+            if nbytes > self.kill_above_nbytes:
+                self._process.kill()
+                self.has_killed = True
+        except psutil.Error:
+            pass  # it has ended; whoever waits for that is told

@@ -1,0 +1,396 @@
+"""A service in a process of its own: how it is started, watched and ended.
+
+Nothing is guarded by the user's `__main__`, because it is never imported.  What a process shall be
+goes to it on its standard input, a socket whose end it takes for the end of the cluster; nothing
+secret stands in a command line or an environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from shoal.config import Memory, Nanny, read
+from shoal.nanny import forks
+from shoal.nanny.bootstrap import to_bytes
+from shoal.nanny.children import Child, Ending
+from shoal.nanny.death import Death
+from shoal.nanny.errors import ProcessDied, ProcessLate
+from shoal.nanny.starting import Wish, duplicate, start_process
+from shoal.nanny.surroundings import surroundings
+from shoal.observe.status import Status
+
+TERMINATE_SECONDS: Final = 1.0
+"""After SIGTERM, and again after SIGKILL."""
+
+ENTRY: Final = "shoal.deploy.child"
+"""The module whose `main` runs what a document describes; no import, as it is above us."""
+
+START_SECONDS_MAX: Final = 60.0
+"""For an interpreter to start, and to import what is forked from then on."""
+
+LAST_LINES: Final = 20
+
+
+class ServiceProcess:
+    """One process, a scheduler or a worker; belongs to the loop that starts it."""
+
+    def __init__(
+        self,
+        what: str,
+        document: dict[str, Any],
+        *,
+        environ: Mapping[str, str] | None = None,
+        memory_limit_nbytes: int = 0,
+        on_end: Callable[[ServiceProcess], None] | None = None,
+        entry: str = ENTRY,
+    ) -> None:
+        """Describe it; `start` starts it.
+
+        Args:
+            what: for people, such as "worker 0".
+            document: what it shall be; see `document.document_of`.
+            environ: all of its environment; None: ours.
+            memory_limit_nbytes: it is killed when it comes too near (`worker.memory.terminate`);
+                0: never.
+            on_end: called if it ends by itself, once it was ready; `death` says how.
+            entry: the module whose `main` is called with the document.
+        """
+        self.what = what
+        self.status = Status.created
+        self.address = ""
+        self.started_at = time.time()  # for display only
+        self.words: dict[str, Any] = {}  # what it said of itself as it was ready
+        self.death: Death | None = None
+        """How it ended; None as long as it runs, or was never started."""
+        self.farewell: dict[str, Any] | None = None
+        """What it said as it closed in good order: why it has `left`; None: it did not."""
+        self.memory_limit_nbytes = memory_limit_nbytes
+        self._document = document
+        self._environ = environ
+        self._on_end, self._entry = on_end, entry
+        self._child: Child | None = None
+        self._channel: socket.socket | None = None
+        self._errors: socket.socket | None = None
+        self._lines: deque[bytes] = deque(maxlen=LAST_LINES)
+        self._ready: asyncio.Future[dict[str, Any]] | None = None
+        self._life: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<process of {self.what} at {self.address or 'no address'}, {self.status}>"
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None if it was never started."""
+        return None if self._child is None else self._child.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Negative: minus the signal that ended it.  None: it runs, or nobody was told."""
+        ending = None if self._child is None else self._child.poll()
+        return None if ending is None else ending.exit_code
+
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self._child is not None and self._child.poll() is None
+
+    async def start(self, inherited: Sequence[int] = ()) -> None:
+        """Start the process, and tell it what it shall be.  Does not wait until it is that.
+
+        Args:
+            inherited: descriptors, under numbers that stand in the document.  They may be closed
+                when this returns.
+
+        Raises:
+            OSError: the system has no process for us.
+            CannotFork: `nanny.start-method` is "fork", and there is nothing to fork from.
+            ProcessLate: the system is too slow, or stands still.
+        """
+        loop = asyncio.get_running_loop()
+        self._ready = loop.create_future()
+        self.status = Status.starting
+        started = loop.create_future()
+        life = self._live(started, inherited)
+        self._life = asyncio.create_task(life, name=f"process of {self.what}")
+        try:
+            async with asyncio.timeout(START_SECONDS_MAX):
+                await asyncio.shield(started)
+        except asyncio.CancelledError:
+            self.let_go()
+            raise
+        except TimeoutError as error:
+            self._life.cancel()
+            raise ProcessLate(self.what, START_SECONDS_MAX, "") from error
+
+    async def ready(self, timeout_seconds: float) -> dict[str, Any]:
+        """Wait until it serves; what it says of itself.
+
+        Raises:
+            ProcessDied: it ended first.
+            ProcessLate: it was not ready in time.
+        """
+        assert self._ready is not None
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await asyncio.shield(self._ready)
+        except TimeoutError as error:
+            raise ProcessLate(self.what, timeout_seconds, self._last_lines()) from error
+
+    async def go(self, words: Mapping[str, Any]) -> None:
+        """Tell it that what it waits for is there."""
+        await self._say(json.dumps(words).encode() + b"\n")
+
+    async def finished(self) -> None:
+        """Wait until it has ended, however it does."""
+        if self._life is not None:
+            await asyncio.wait((self._life,))
+
+    async def close(self, timeout_seconds: float) -> None:
+        """Have it close and end; SIGTERM, then SIGKILL, if it does not in time."""
+        self.let_go()
+        if self._life is None:
+            return
+        wait_seconds = timeout_seconds
+        for end in (self.terminate, self.kill, None):
+            done, _ = await asyncio.wait((self._life,), timeout=wait_seconds)
+            if done or end is None:
+                return
+            if self._child is None:  # what starts it stands still
+                self._life.cancel()
+            end()
+            wait_seconds = TERMINATE_SECONDS
+
+    def let_go(self) -> None:
+        """Say that it shall close.  From any thread; does not wait."""
+        if self.status in (Status.starting, Status.running):
+            self.status = Status.closing
+        if self._channel is not None:
+            with contextlib.suppress(OSError):  # it is gone already
+                self._channel.shutdown(socket.SHUT_WR)
+
+    def close_now(self, deadline: float) -> None:
+        """As `close`, without a loop; until `deadline`, on the monotonic clock."""
+        self.let_go()
+        if self._child is None:
+            return
+        for end in (self.terminate, self.kill, None):
+            if self._child.wait(deadline) or end is None:
+                break
+            end()
+            deadline = time.monotonic() + TERMINATE_SECONDS
+        if self._life is None or self._life.done():  # its loop has gone, and left this to us
+            self._release()
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        if self._child is not None:
+            self._child.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL: it ends at once, without a word to anybody."""
+        if self._child is not None:
+            self._child.send_signal(signal.SIGKILL)
+
+    def disown(self) -> None:
+        """See `forks.Disowned`."""
+        self._on_end = None
+        self._close_sockets()
+
+    # --- its life ----------------------------------------------------------------------------
+
+    async def _live(self, started: asyncio.Future[None], inherited: Sequence[int]) -> None:
+        """From its birth to its end."""
+        child: Child | None = None
+        try:
+            child = await self._begin(started, inherited)
+            if child is None:
+                return
+            tasks = [
+                asyncio.create_task(part)
+                for part in (self._say_document(), self._listen(), self._read_errors())
+            ]
+            ending = await self._end_of(child, tasks[1])
+            await asyncio.wait(tasks, timeout=TERMINATE_SECONDS)
+            for task in tasks:  # a process that it has started holds them open, perhaps
+                task.cancel()
+        finally:
+            # Else the loop ends before the process does: see `close_now`.
+            if child is None or child.poll() is not None:
+                self._release()
+        self._ended(child.pid, ending)
+
+    async def _begin(self, started: asyncio.Future[None], inherited: Sequence[int]) -> Child | None:
+        """Start it; None if that failed, which whoever waits for `started` is told."""
+        self._channel, theirs = socket.socketpair()
+        self._errors, their_errors = socket.socketpair()
+        self._channel.setblocking(False)
+        self._errors.setblocking(False)
+        forks.belongs_to_this_process(self)
+        standard_error = duplicate(2)
+        environ = dict(os.environ if self._environ is None else self._environ)
+        try:
+            memory, method = read(Memory), read(Nanny).start_method
+            wish = Wish(
+                what=self.what,
+                entry=self._entry,
+                environ=environ,
+                channel=theirs.fileno(),
+                errors=their_errors.fileno(),
+                inherited=(standard_error, *inherited),
+                kill_above_nbytes=int(self.memory_limit_nbytes * (memory.terminate_ratio or 0)),
+                interval_seconds=memory.monitor_seconds,
+            )
+            self._document |= {
+                "entry": self._entry,
+                "stderr": standard_error,
+                "descriptors": [standard_error, *inherited],
+                "surroundings": surroundings(environ),
+            }
+            self._child = await start_process(wish, method)
+        except Exception as error:
+            self.status = Status.failed
+            started.set_exception(error)
+            started.exception()  # whoever started it is told, if still there
+            return None
+        finally:
+            theirs.close()
+            their_errors.close()
+            os.close(standard_error)
+        started.set_result(None)
+        return self._child
+
+    async def _end_of(self, child: Child, listening: asyncio.Task[None]) -> Ending:
+        """Wait for it.  A process that lives, but can't be spoken to, is killed."""
+        ending = asyncio.ensure_future(child.ended())
+        try:
+            await asyncio.wait((ending, listening), return_when=asyncio.FIRST_COMPLETED)
+            if not self._is_closing():
+                await asyncio.wait((ending,), timeout=TERMINATE_SECONDS)
+                if not ending.done() and not self._is_closing():
+                    child.send_signal(signal.SIGKILL)
+            return await ending
+        finally:
+            ending.cancel()
+
+    def _is_closing(self) -> bool:
+        """Whether somebody has asked it to end, who then sees to it."""
+        return self.status is Status.closing
+
+    def _ended(self, pid: int, ending: Ending) -> None:
+        """Tell whoever wants to know."""
+        was, self.status = self.status, Status.closed
+        death = self.death = self._death_of(pid, ending)
+        assert self._ready is not None
+        if not self._ready.done():
+            if was is Status.starting:
+                self._ready.set_exception(ProcessDied(self.what, death))
+                self._ready.exception()  # whoever waits is told; nobody need wait
+            else:
+                self._ready.cancel()
+        elif was is Status.running:
+            if not death.is_clean:
+                self.status = Status.failed
+            if self._on_end is not None:
+                self._on_end(self)
+
+    def _death_of(self, pid: int, ending: Ending) -> Death:
+        exit_code = ending.exit_code
+        if exit_code is None and self.farewell is not None:
+            exit_code = 0  # nobody was told, but it was about to
+        return Death(
+            pid=pid,
+            exit_code=exit_code,
+            signal=_name_of_signal(exit_code),
+            memory_nbytes=ending.memory_nbytes,
+            memory_peak_nbytes=ending.memory_peak_nbytes,
+            memory_limit_nbytes=self.memory_limit_nbytes,
+            by_memory_limit=ending.by_memory_limit,
+            last_lines=self._last_lines(),
+        )
+
+    async def _say_document(self) -> None:
+        document, self._document = self._document, {}  # the token need not stay
+        await self._say(to_bytes(document))
+
+    async def _say(self, text: bytes) -> None:
+        if self._channel is not None:
+            with contextlib.suppress(OSError):  # it died; `ready` tells how
+                await asyncio.get_running_loop().sock_sendall(self._channel, text)
+
+    async def _listen(self) -> None:
+        """What it says, until it falls silent for ever."""
+        loop = asyncio.get_running_loop()
+        assert self._channel is not None
+        said = b""
+        while piece := await _receive(loop, self._channel):
+            *lines, said = (said + piece).split(b"\n")
+            for line in lines:
+                self._hear(json.loads(line))
+
+    def _hear(self, words: dict[str, Any]) -> None:
+        assert self._ready is not None
+        if "left" in words:
+            self.farewell = words
+        elif not self._ready.done():
+            self.words, self.address = words, words["address"]
+            if self.status is Status.starting:
+                self.status = Status.running
+            self._ready.set_result(words)
+
+    async def _read_errors(self) -> None:
+        """Keep what it writes to stderr until it is ready; from then on it writes to ours."""
+        loop = asyncio.get_running_loop()
+        assert self._errors is not None
+        rest = b""
+        while piece := await _receive(loop, self._errors):
+            *lines, rest = (rest + piece).split(b"\n")
+            self._lines.extend(lines)
+        if rest:
+            self._lines.append(rest)
+        if self.status is Status.running and self._lines:
+            _write_to_stderr(b"\n".join(self._lines) + b"\n")  # a warning on the way, perhaps
+            self._lines.clear()
+
+    def _last_lines(self) -> str:
+        return b"\n".join(self._lines).decode(errors="replace").strip()
+
+    def _release(self) -> None:
+        if self._child is not None:
+            self._child.release()
+        self._close_sockets()
+
+    def _close_sockets(self) -> None:
+        for sock in (self._channel, self._errors):
+            if sock is not None:
+                sock.close()
+        self._channel = self._errors = None
+
+
+def _name_of_signal(exit_code: int | None) -> str:
+    if exit_code is None or exit_code >= 0:
+        return ""
+    try:
+        return signal.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"
+
+
+async def _receive(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
+    """Some bytes; none if the other end is gone, however it went."""
+    try:
+        return await loop.sock_recv(sock, 1 << 16)
+    except OSError:
+        return b""
+
+
+def _write_to_stderr(text: bytes) -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, text)

@@ -1,0 +1,57 @@
+"""Folders for what tasks leave on disk: each tells whose it is, so that others can remove it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import dask.config
+
+_ATTEMPTS_MAX: Final = 10
+
+
+def scratch_parent() -> Path:
+    """Where this user's scratch folders are: below the setting `temporary-directory`, if any."""
+    parent = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+    return Path(str(parent)) / f"dask-scratch-space-{os.getuid()}"
+
+
+def make_scratch() -> str:
+    """A new folder of this process, that others can't enter.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    parent = scratch_parent()
+    for _ in range(_ATTEMPTS_MAX):
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            return tempfile.mkdtemp(prefix=_prefix(os.getpid()), dir=parent)
+        except FileNotFoundError:
+            pass  # whoever had the last folder there has just removed the parent
+    raise FileNotFoundError(f"{parent} is removed as soon as it is made")
+
+
+def remove_scratch(folder: str) -> None:
+    """Remove a folder and, if it was the last one, their parent; what can't be removed stays."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        os.rmdir(os.path.dirname(folder))
+    except OSError:
+        pass  # there are others, or somebody was faster
+
+
+def remove_scratch_of(pid: int) -> None:
+    """Remove the folders of a process that has ended and could not do it.
+
+    Cost: one look at the parent; then as long as it takes to remove what is there.
+    """
+    for folder in scratch_parent().glob(f"{_prefix(pid)}*"):
+        remove_scratch(str(folder))
+
+
+def _prefix(pid: int) -> str:
+    return f"worker-{pid}-"

@@ -1,0 +1,62 @@
+"""Errors of nannies travel whole, and say what happened, why, and what to do."""
+
+import pickle
+
+import pytest
+
+from shoal.errors import KilledWorker, ShoalError, causes_in_words
+from shoal.nanny.death import Death
+from shoal.nanny.errors import (
+    CrashLoop,
+    NoSchedulerGiven,
+    NotPlain,
+    ProcessDied,
+    StartAbandoned,
+    UnknownOption,
+)
+
+ERRORS = [
+    CrashLoop("worker 0", ["exit code 3", "exit code 3"], 1.0, "no such module"),
+    NoSchedulerGiven(),
+    NoSchedulerGiven("scheduler.json"),
+    NotPlain("name", "object"),
+    ProcessDied("worker 0", Death(pid=5, exit_code=1, last_lines="ValueError: no")),
+    StartAbandoned("worker 0"),
+    UnknownOption("fruit"),
+    KilledWorker("x", "tcp://a:1", 4, "it is gone", ["exit code 7"]),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_is_the_same_after_a_journey(error: ShoalError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
+
+
+def test_a_crash_loop_names_its_causes_in_its_first_line() -> None:
+    first, _, rest = str(ERRORS[0]).partition("\n")
+    assert first.startswith(
+        "The process of worker 0 died 2 times in a row, and never lived for 1 s"
+    )
+    assert "exit code 3 (twice)." in first
+    assert rest.startswith("no such module\n")
+    assert "cluster.scale(n)" in rest
+
+
+def test_a_process_that_knew_what_was_wrong_is_quoted_and_nothing_else_is_said() -> None:
+    assert str(ERRORS[4]) == "The process of worker 0 could not start: ValueError: no"
+
+
+@pytest.mark.parametrize(
+    ("causes", "words"),
+    [
+        (["a"], "a"),
+        (["a", "b", "a", "a"], "a (3 times); b"),
+        (["a", "a", "b"], "b; a (twice)"),
+        (["a", "b", "b", "c", "d"], "d; c; b (twice); and 1 more before"),
+    ],
+)
+def test_causes_are_counted_and_the_last_ones_told(causes: list[str], words: str) -> None:
+    assert causes_in_words(causes) == words
