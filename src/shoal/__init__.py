@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from shoal.client.client import Client as Client
     from shoal.client.client import default_client as default_client
     from shoal.client.client import get_client as get_client
+    from shoal.client.coordination import Lock as Lock
+    from shoal.client.current import worker_client as worker_client
     from shoal.client.future import Future as Future
     from shoal.client.future import futures_of as futures_of
     from shoal.client.waiting import as_completed as as_completed
     from shoal.client.waiting import wait as wait
     from shoal.deploy.local import LocalCluster as LocalCluster
+    from shoal.nanny.service import Nanny as Nanny
     from shoal.scheduler.shell.service import Scheduler as Scheduler
     from shoal.worker.shell.context import get_worker as get_worker
     from shoal.worker.shell.service import Worker as Worker
@@ -30,6 +33,8 @@ _HOME = {
     "Client": "shoal.client.client",
     "Future": "shoal.client.future",
     "LocalCluster": "shoal.deploy.local",
+    "Lock": "shoal.client.coordination",
+    "Nanny": "shoal.nanny.service",
     "Scheduler": "shoal.scheduler.shell.service",
     "Worker": "shoal.worker.shell.service",
     "as_completed": "shoal.client.waiting",
@@ -38,6 +43,7 @@ _HOME = {
     "get_client": "shoal.client.client",
     "get_worker": "shoal.worker.shell.context",
     "wait": "shoal.client.waiting",
+    "worker_client": "shoal.client.current",
 }
 """Public name → the module that defines it."""
 

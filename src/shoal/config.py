@@ -11,7 +11,7 @@ table in `legacy.py`); then the default.  Read a section when a service starts, 
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 import dask.config
 import msgspec
@@ -276,6 +276,24 @@ class Nanny(Settings, frozen=True, kw_only=True):
     pre_spawn_environ: dict[str, Any] = msgspec.field(default_factory=SINGLE_THREADED.copy)
     """Variables that libraries read as they load; one the user has set already wins."""
 
+    start_method: Literal["auto", "fork", "spawn"] = "auto"
+    """How processes start: forked from a warm one, which is fast, or spawned, each a fresh
+    interpreter; `auto` forks where the system's libraries stand it, which is on Linux."""
+
+    restart_pause_seconds: Annotated[float, Positive] = 0.1
+    """A worker that died is replaced at once; after its second death in a row only after this
+    long, and after each further one after twice as long, so that a crash loop costs little."""
+
+    restart_pause_seconds_max: Annotated[float, Positive] = 30.0
+    """The longest such pause: a cause that goes away by itself is noticed within this long."""
+
+    deaths_max: Annotated[int, Positive] = 8
+    """Deaths in a row after which it is not replaced again.  More than a task may survive
+    (`allowed-failures`), so that a task which kills workers fails before its workers give up."""
+
+    steady_seconds: Annotated[float, Positive] = 1.0
+    """A worker that has lived this long is no part of a crash loop: deaths are counted anew."""
+
     preload: list[str] = []
     preload_argv: list[Any] = []
 
@@ -360,6 +378,9 @@ class Dashboard(Settings, frozen=True, kw_only=True):
     link: str = "{scheme}://{host}:{port}/status"
     """How to write the page's address; any environment variable may be named as well."""
 
+    hosts: list[str] = []
+    """Names of proxies that lead to a page on loopback; under other names it is not served."""
+
     prometheus_namespace: str = "dask"
     """First word of every metric."""
 
@@ -417,7 +438,7 @@ def _convert(full_name: str, name: str, wanted: Any, value: Any) -> Any:
     try:
         if value is False and may_be_off:
             return None
-        if value is not None and name.endswith("_seconds"):
+        if value is not None and "_seconds" in name:
             value = to_seconds(value)
         elif value is not None and "_bytes" in name:
             value = to_nbytes(value)

@@ -4,6 +4,7 @@ The facts stay attributes, so that a program may act on them; each class survive
 most of them travel.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 
@@ -12,19 +13,47 @@ class ShoalError(Exception):
     """The base of all errors that shoal raises of its own."""
 
 
+_CAUSES_SHOWN = 3
+
+
+def causes_in_words(causes: Sequence[str]) -> str:
+    """Each cause once, with how often it was: `"exit code 3 (twice)"`; the last ones, if many."""
+    counts = Counter(reversed(causes))
+    words = []
+    for cause, count in list(counts.items())[:_CAUSES_SHOWN]:
+        times = {1: "", 2: " (twice)"}.get(count, f" ({count} times)")
+        words.append(cause + times)
+    rest = len(causes) - sum(list(counts.values())[:_CAUSES_SHOWN])
+    return "; ".join(words) + (f"; and {rest} more before" if rest else "")
+
+
 class KilledWorker(ShoalError):
     """A task was running on several workers as each of them died."""
 
-    def __init__(self, key: str, worker: str, nfailures: int, reason: str = "") -> None:
-        """`worker`: the last that died; `nfailures`: how many did; `reason`: how the last did."""
-        super().__init__(key, worker, nfailures, reason)  # args, for pickle: it travels
+    def __init__(
+        self,
+        key: str,
+        worker: str,
+        nfailures: int,
+        reason: str = "",
+        causes: Sequence[str] = (),
+    ) -> None:
+        """`worker`: the last that died; `nfailures`: how many did; `reason`: how its connection
+        ended; `causes`: of the deaths, as far as their nannies have told."""
+        super().__init__(key, worker, nfailures, reason, list(causes))  # args: it travels
         self.task, self.last_worker, self.nfailures, self.reason = key, worker, nfailures, reason
+        self.causes = list(causes)
 
     def __str__(self) -> str:
         how = f" ({self.reason})" if self.reason else ""
+        known = (
+            f"As far as is known, they died of: {causes_in_words(self.causes)}.\n"
+            if self.causes
+            else ""
+        )
         return (
             f"Task {self.task!r} was running on {self.nfailures} workers as they died; "
-            f"the last was {self.last_worker}{how}.\n"
+            f"the last was {self.last_worker}{how}.\n{known}"
             "It is not run again, because it may well be what kills them: a crash in native code, "
             "os._exit, or more memory than the worker has.\n"
             "Run the function by itself with the same arguments, or allow more attempts: "

@@ -156,6 +156,74 @@ def test_dask_computes_with_the_client_whatever_the_package_is_called() -> None:
     run(script.format("shoal"), ROOT / "src")
 
 
+def test_dasks_ways_to_us_lead_to_the_very_same_objects() -> None:
+    run(
+        "import dask, dask.config, distributed\n"
+        "import dask.distributed\n"
+        "from dask.distributed.protocol import dumps\n"
+        "from distributed.lock import Lock\n"
+        "from distributed.worker import get_client\n"
+        "from distributed.utils import iscoroutinefunction, import_term\n"
+        "assert Lock is distributed.Lock is dask.distributed.Lock\n"
+        "assert get_client is distributed.get_client\n"
+        "assert import_term('distributed.lock.Lock') is Lock\n"
+        "assert dask.config.get('distributed.comm.default-scheme') == 'tcp'\n"
+        "from distributed import SchedulerPlugin\n"
+        "class Mine(SchedulerPlugin):\n    name = 'mine'\n"
+    )
+
+
+def test_tasks_compute_with_the_cluster_that_they_are_part_of() -> None:
+    printed = run(
+        "import dask\n"
+        "from distributed import Client, get_client, worker_client\n"
+        "def inner(x):\n"
+        "    assert dask.base.get_scheduler() == get_client().get\n"
+        "    with worker_client() as client:\n"
+        "        assert client is get_client()\n"
+        "        return dask.delayed(sum)([x, client.submit(abs, -2).result()]).compute()\n"
+        "with Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:\n"
+        "    print(client.gather(client.map(inner, range(4))))\n"
+        "    print(client.run(lambda: dask.config.get('scheduler', None)).values())\n"
+    )
+    assert printed.splitlines() == ["[2, 3, 4, 5]", "dict_values([None, None])"]
+
+
+def test_locks_that_dask_makes_by_default_are_the_clusters(tmp_path: Path) -> None:
+    total = tmp_path / "total"
+    total.write_text("0")
+    run(
+        "import dask.array as da, distributed\n"
+        "from dask.utils import get_scheduler_lock\n"
+        "from distributed import Client\n"
+        "class Target:\n"
+        "    def __init__(self, path):\n        self.path = path\n"
+        "    def __setitem__(self, where, values):\n"
+        "        with open(self.path) as file:\n            total = int(file.read())\n"
+        "        with open(self.path, 'w') as file:\n"
+        "            file.write(str(total + values[0]))\n"
+        f"target = Target({str(total)!r})\n"
+        "x = da.arange(30, chunks=1)\n"
+        "with Client(n_workers=2, threads_per_worker=2, dashboard_address=None):\n"
+        "    assert type(get_scheduler_lock(x)) is distributed.lock.Lock\n"
+        "    da.store(x, target)\n"
+    )
+    assert total.read_text() == str(sum(range(30)))
+
+
+def test_the_traceback_of_a_computation_is_that_of_the_users_code() -> None:
+    printed = run(
+        "import dask, sys, traceback\n"
+        "from distributed import Client\n"
+        "def divide(x):\n    return 1 / x\n"
+        "with Client(processes=False, n_workers=1, dashboard_address=None) as client:\n"
+        "    try:\n        dask.delayed(divide)(0).compute()\n"
+        "    except ZeroDivisionError as error:\n"
+        "        print([f.name for f in traceback.extract_tb(error.__traceback__)])\n"
+    )
+    assert printed.strip() == "['<module>', 'compute', 'compute', 'divide']"
+
+
 def test_it_can_be_installed_and_its_metadata_say_whose_it_is(tmp_path: Path) -> None:
     pytest.importorskip("setuptools", "70.1", reason="older ones need a package to make wheels")
     pytest.importorskip("pip")

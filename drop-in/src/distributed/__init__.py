@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from shoal.client.future import Future as Future
     from shoal.errors import KilledWorker as KilledWorker
     from shoal.deploy.local import LocalCluster as LocalCluster
+    from shoal.client.coordination import Lock as Lock
+    from shoal.nanny.service import Nanny as Nanny
+    from shoal.compat.plugins import NannyPlugin as NannyPlugin
     from shoal.scheduler.shell.service import Scheduler as Scheduler
+    from shoal.compat.plugins import SchedulerPlugin as SchedulerPlugin
     from shoal.observe.status import Status as Status
     from builtins import TimeoutError as TimeoutError
     from shoal.worker.shell.service import Worker as Worker
+    from shoal.compat.plugins import WorkerPlugin as WorkerPlugin
     from shoal.compat.system import __git_revision__ as __git_revision__
     from shoal.compat.system import __version__ as __version__
     from shoal.client.waiting import as_completed as as_completed
@@ -26,10 +31,13 @@ if TYPE_CHECKING:
     from shoal.client.future import futures_of as futures_of
     from shoal.client.client import get_client as get_client
     from shoal.worker.shell.context import get_worker as get_worker
+    from shoal.compat.seceding import rejoin as rejoin
+    from shoal.compat.seceding import secede as secede
     from shoal.compat.functions import sync as sync
     from shoal.client.waiting import wait as wait
     import dask.widgets as widgets
+    from shoal.client.current import worker_client as worker_client
 
-    __all__ = ['CancelledError', 'Client', 'CommClosedError', 'Future', 'KilledWorker', 'LocalCluster', 'Scheduler', 'Status', 'TimeoutError', 'Worker', 'as_completed', 'config', 'dask', 'default_client', 'futures_of', 'get_client', 'get_worker', 'sync', 'wait', 'widgets']
+    __all__ = ['CancelledError', 'Client', 'CommClosedError', 'Future', 'KilledWorker', 'LocalCluster', 'Lock', 'Nanny', 'NannyPlugin', 'Scheduler', 'SchedulerPlugin', 'Status', 'TimeoutError', 'Worker', 'WorkerPlugin', 'as_completed', 'config', 'dask', 'default_client', 'futures_of', 'get_client', 'get_worker', 'rejoin', 'secede', 'sync', 'wait', 'widgets', 'worker_client']
 
 become(__name__)

@@ -9,7 +9,10 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, TypeVar, cast
 
+from dask.utils import shorten_traceback
+
 from shoal.client.errors import BlockingCall, ClientClosed
+from shoal.client.loops import new_loop
 
 T = TypeVar("T")
 
@@ -17,10 +20,7 @@ _logger = logging.getLogger("shoal.client")
 
 
 class LoopThread:
-    """An event loop in a daemon thread, shared by whoever acquires it, stopped by the last.
-
-    Loops are uvloop's where that is installed.
-    """
+    """An event loop in a daemon thread, shared by whoever acquires it, stopped by the last."""
 
     _shared: ClassVar[LoopThread | None] = None
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -38,7 +38,7 @@ class LoopThread:
     def __init__(self) -> None:
         self._nusers = 0
         self._pid = os.getpid()
-        self.loop = _new_loop()
+        self.loop = new_loop()
         started = threading.Event()
         self._thread = threading.Thread(
             target=self._run, args=(started,), name="shoal-client-loop", daemon=True
@@ -100,7 +100,8 @@ class LoopThread:
         except BaseException:
             future.cancel()  # nothing happens if it has ended by itself
             raise
-        return _taken(outcome)
+        with _Shortened():
+            return _taken(outcome)
 
     async def run_from_elsewhere(self, work: Coroutine[Any, Any, T]) -> T:
         """As `run`, awaited on another loop."""
@@ -130,6 +131,19 @@ class LoopThread:
             finally:
                 asyncio.set_event_loop(None)
                 self.loop.close()
+
+
+class _Shortened(shorten_traceback):
+    """Dask's way to leave out frames that tell a user nothing, for exceptions of all sorts.
+
+    One may forbid that it is changed, or raise when asked whether it is true.
+    """
+
+    __slots__ = ()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: Any) -> None:
+        if error is not None and trace is not None:
+            BaseException.with_traceback(error, self.shorten(trace))
 
 
 class Latch:
@@ -203,10 +217,24 @@ async def _guarded(
     """
     try:
         outcome.append((await work, None))
-    except asyncio.CancelledError:
-        raise
     except BaseException as error:
-        outcome.append((None, error))
+        if is_our_cancellation(error):
+            raise
+        outcome.append((None, _before_coroutines(error)))
+
+
+def is_our_cancellation(error: BaseException) -> bool:
+    """Whether it is us who are cancelled, and not the task whose CancelledError this is."""
+    ours = asyncio.current_task()
+    is_cancelled = isinstance(error, asyncio.CancelledError)
+    return is_cancelled and ours is not None and ours.cancelling() > 0
+
+
+def _before_coroutines(error: BaseException) -> BaseException:
+    """A StopIteration can't leave a coroutine, which raises a RuntimeError in its place."""
+    if type(error) is RuntimeError and str(error) == "coroutine raised StopIteration":
+        return error if error.__cause__ is None else error.__cause__
+    return error
 
 
 def _taken(outcome: list[tuple[T | None, BaseException | None]]) -> T:
@@ -218,12 +246,3 @@ def _taken(outcome: list[tuple[T | None, BaseException | None]]) -> T:
         finally:
             del error  # it holds this frame, which would hold it
     return cast(T, value)
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop

@@ -379,6 +379,7 @@ class Client(BlockingBase):
         Raises:
             ValueError: `n_workers` is no number from 1 on.
             TimeoutError: they did not come in time.
+            CrashLoop, ProcessDied: they can't come, as those that were started died.
         """
         self._thread.run(self._async.wait_for_workers(n_workers, timeout=timeout))
 

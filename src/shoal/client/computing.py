@@ -7,7 +7,6 @@ and the first tasks run while the rest is being pickled.
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -16,10 +15,12 @@ import dask
 from dask.base import is_dask_collection
 from dask.core import flatten
 
+from shoal.client.annotations import options_by_key
 from shoal.client.errors import ClientClosed, LargeGraphWarning
 from shoal.client.future import Future, futures_of
-from shoal.client.graphs import Graph, paused_collection
+from shoal.client.graphs import Graph, Tasks, paused_collection
 from shoal.client.machine import Record
+from shoal.client.preparing import prepare
 from shoal.client.session import Session
 from shoal.ids import ClientTaskId, CodeId
 from shoal.protocol.keys import to_canonical
@@ -48,8 +49,12 @@ class GraphSubmission:
         self._first: float = math.inf  # number of the graph's first task, once it has one
         self._borrowed: dict[Any, Record] = {}  # live wants that the graph refers to
 
-    def submit(self, tasks: Mapping[Any, Any], keys: Sequence[Any]) -> dict[Any, Record]:
+    def submit(self, dsk: Any, keys: Sequence[Any], *, fuse: bool = True) -> dict[Any, Record]:
         """Send what `keys` need; a record for each distinct key, with one more future.
+
+        Args:
+            dsk: a dict of tasks, a HighLevelGraph or an expression.
+            fuse: tasks may be made one; False: they travel as they are.
 
         Raises:
             CyclicGraph, MissingKey, UnpicklableTask: nothing of the graph stays wanted.
@@ -61,7 +66,7 @@ class GraphSubmission:
             session.take_dropped()
         try:
             with paused_collection():
-                self._send(tasks, keys, records)
+                self._send(self._prepared(dsk, fuse), keys, records)
         except BaseException:
             for record in records.values():
                 session.drop(record)
@@ -71,9 +76,12 @@ class GraphSubmission:
                 session.drop(record)
         return records
 
-    def _send(
-        self, tasks: Mapping[Any, Any], keys: Sequence[Any], records: dict[Any, Record]
-    ) -> None:
+    def _prepared(self, dsk: Any, fuse: bool) -> Tasks:
+        tasks, fusible, lazy, annotations = prepare(dsk, fuse=fuse)
+        options = options_by_key(annotations, self._options) if annotations else {}
+        return Tasks(tasks, fusible, lazy, options)
+
+    def _send(self, tasks: Tasks, keys: Sequence[Any], records: dict[Any, Record]) -> None:
         session, machine = self._session, self._session.machine
         graph = Graph(tasks, keys, self._find_live)
         with session.lock:
@@ -128,46 +136,6 @@ class GraphSubmission:
             self._session.machine.hold(record)
         self._borrowed[key] = record
         return record.number
-
-
-def tasks_of(dsk: Any) -> Mapping[Any, Any]:
-    """The plain graph of a dict, a HighLevelGraph or an expression.  Cost: dask's own."""
-    if isinstance(dsk, dict):
-        return dsk
-    if hasattr(dsk, "__dask_graph__"):
-        found = _tasks_of_delayed(dsk)
-        if found is not None:
-            return found
-        dsk = dsk.__dask_graph__()
-    if isinstance(dsk, dict):
-        return dsk
-    to_dict = getattr(dsk, "to_dict", None)
-    return to_dict() if to_dict is not None else dict(dsk)
-
-
-def _tasks_of_delayed(expression: Any) -> dict[Any, Any] | None:
-    """The graph of an expression of delayed calls alone, not culled; None for any other.
-
-    Dask's own way culls it call by call, which takes quadratic time: 0.3 ms per call at 10,000.  A
-    graph on its way out is culled anyway.
-    """
-    expressions = sys.modules.get("dask._expr")
-    delayed = sys.modules.get("dask.delayed")
-    if expressions is None or delayed is None:
-        return None
-    if isinstance(expression, expressions._HLGExprSequence):
-        operands = expression.operands
-    elif isinstance(expression, expressions.HLGExpr):
-        operands = [expression]
-    else:
-        return None
-    tasks: dict[Any, Any] = {}
-    for operand in operands:
-        culls_only = getattr(operand, "low_level_optimizer", None) is delayed.optimize
-        if not (culls_only and isinstance(operand, expressions.HLGExpr)):
-            return None
-        tasks.update(operand.hlg.to_dict())
-    return tasks
 
 
 def flat_keys(keys: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from shoal.client.future import Future, futures_of
 from shoal.client.gathering import outcome_error
 from shoal.client.machine import CANCELLED
 from shoal.client.options import seconds_or, worker_names
+from shoal.client.prospects import prospects_of, unless_hopeless
 from shoal.client.submitting import Submitting
 from shoal.comms import CallTimeoutError
 from shoal.errors import UnsupportedOption
@@ -162,7 +163,6 @@ class AsyncClient(Submitting):
             n_workers: show so many of the workers; -1: all.
         """
         identity: calls.Identity = await self.session.call(calls.SchedulerIdentity)
-        self._services = dict(identity.services)
         workers = {w.address: {"type": "Worker", **_fields(w)} for w in identity.workers}
         shown = list(workers)[: n_workers if n_workers >= 0 else None]
         return {
@@ -186,13 +186,17 @@ class AsyncClient(Submitting):
         Raises:
             ValueError: `n_workers` is no number from 1 on.
             TimeoutError: they did not come in time.
+            CrashLoop, ProcessDied: they can't come, as those that were started died.
         """
         if type(n_workers) is not int or n_workers < 1:
             raise ValueError(f"`n_workers` must be a positive integer. Instead got {n_workers!r}.")
         seconds = seconds_or(timeout, None)
         try:
-            await self.session.call(
-                lambda request: calls.AwaitWorkers(request, n_workers), timeout_seconds=seconds
+            await unless_hopeless(
+                self.session.call(
+                    lambda request: calls.AwaitWorkers(request, n_workers), timeout_seconds=seconds
+                ),
+                prospects_of(self.cluster, n_workers),
             )
         except CallTimeoutError as error:
             nhere = len(await self.nthreads())

@@ -12,12 +12,16 @@ from typing import Any, Final
 
 import dask.config
 
+from shoal.client.dask_settings import settings_with_client
 from shoal.client.errors import NoClient
+from shoal.client.frames import AnnotatedExpressions
+from shoal.client.nested import client_of_task
 from shoal.version import DROP_IN_MARK
 
 _context: ContextVar[Any] = ContextVar("shoal_client", default=None)
 _defaults: Final[list[weakref.ref[Any]]] = []  # the newest last
 _reasons: Final[list[Callable[[], str]]] = []
+_expressions: Final = AnnotatedExpressions()
 _config: Any = None  # gives dask back the scheduler it had before the first default client
 
 
@@ -25,8 +29,9 @@ def add_default(client: Any) -> None:
     """Make `client` the default one, until `remove_default` or until it is collected."""
     global _config  # noqa: PLW0603  # one setting of the whole process, like the list beside it
     if not _defaults:
-        _config = dask.config.set({"scheduler": _scheduler(), **_methods()})
+        _config = dask.config.set({"scheduler": _scheduler(), **settings_with_client()})
     _defaults.append(weakref.ref(client))
+    _expressions.turn_on()
 
 
 def remove_default(client: Any) -> None:
@@ -39,6 +44,7 @@ def remove_default(client: Any) -> None:
     if not _defaults and _config is not None:
         restore, _config = _config, None
         restore.__exit__(None, None, None)
+        _expressions.turn_off()
 
 
 def add_reason(reason: Callable[[], str]) -> None:
@@ -56,15 +62,22 @@ def absence() -> NoClient:
 
 
 def find_client(allow_global: bool = True) -> Any:
-    """The client of this context, or None."""
+    """The client of this context: of a `with`, of the task, or the default one; else None."""
     client = _context.get()
     if client is not None:
         return client
-    if allow_global:
-        for ref in reversed(_defaults):
-            client = ref()
-            if client is not None:
-                return client
+    default = _newest_default()
+    client = client_of_task(default)
+    if client is None and allow_global:
+        client = default
+    return client
+
+
+def _newest_default() -> Any:
+    for ref in reversed(_defaults):
+        client = ref()
+        if client is not None:
+            return client
     return None
 
 
@@ -116,21 +129,45 @@ def get_client(address: Any = None, timeout: Any = None, resolve_address: bool =
 
 @contextmanager
 def as_current(client: Any) -> Iterator[None]:
-    """`client` is the one meant in this context."""
-    token = _context.set(client)
+    """`client` is the one meant in this context, for dask as well, whatever its setting was."""
+    entered = enter(client, for_dask=True)
     try:
         yield
     finally:
-        _context.reset(token)
+        leave(entered)
 
 
-def enter(client: Any) -> Any:
-    """As `as_current`, for `with` statements on a client; give the token to `leave`."""
-    return _context.set(client)
+@contextmanager
+def worker_client(timeout: Any = None, separate_thread: bool = True) -> Iterator[Any]:
+    """The client of a task, for a `with` statement in it.
+
+    While the task waits for what it has submitted, another runs in its place.
+
+    Args:
+        timeout: seconds to connect a new client.
+        separate_thread: not used; a task has a thread of its own.
+    """
+    client = get_client(timeout=timeout)
+    with as_current(client):
+        yield client
 
 
-def leave(token: Any) -> None:
+def enter(client: Any, *, for_dask: bool = False) -> Any:
+    """As `as_current`, for `with` statements on a client; give what it returns to `leave`.
+
+    Args:
+        for_dask: dask computes with it as well.  Dask's setting is the process's, not the
+            context's.
+    """
+    token = _context.set(client)
+    return token, dask.config.set(scheduler=_scheduler()) if for_dask else None
+
+
+def leave(entered: Any) -> None:
     """End what `enter` began; nothing happens in another context than its own."""
+    token, setting = entered
+    if setting is not None and dask.config.get("scheduler", None) == _scheduler():
+        setting.__exit__(None, None, None)  # unless somebody has left before us, out of order
     try:
         _context.reset(token)
     except ValueError:
@@ -153,15 +190,6 @@ class CurrentClient:
 
 
 CURRENT: Final = CurrentClient()
-
-
-def _methods() -> dict[str, str]:
-    """Ways to shuffle that dask would else choose because there is a client, and we don't have.
-
-    What a user has set stays.
-    """
-    settings = ("dataframe.shuffle.method", "array.rechunk.method")
-    return {name: "tasks" for name in settings if dask.config.get(name, None) is None}
 
 
 def _scheduler() -> Any:

@@ -188,3 +188,17 @@ class SchedulerFileLate(ShoalError, TimeoutError):
 
 class LargeGraphWarning(UserWarning):
     """A graph carries data that should travel another way."""
+
+
+class NotLocked(ShoalError, RuntimeError):
+    """A lock was released by somebody who doesn't hold it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"The lock {self.name!r} was released too often: this Lock object does not hold it.\n"
+            "Release it once for each acquire that returned True, by the object that was asked."
+        )

@@ -15,7 +15,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from shoal.client import current
 from shoal.client.absent import Absent
@@ -23,12 +23,12 @@ from shoal.client.blocking import Latch, LoopThread
 from shoal.client.control import AsyncClient
 from shoal.client.errors import BlockingCall
 from shoal.client.future import Future, exception_of
-from shoal.client.gathering import outcome_error
+from shoal.client.gathering import load_near, outcome_error
 from shoal.client.lifecycle import MISSING, late
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
 from shoal.client.options import connect_seconds, find_target, seconds_or
 from shoal.client.session import Session
-from shoal.protocol.payload import load
+from shoal.observe.inside import waiting_for_tasks
 
 EXIT_SECONDS_MAX = 3.0
 """How long the end of the process waits for clients that were not closed."""
@@ -60,6 +60,8 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         OSError: nobody answers there, not in time, or it refuses us.
         TypeError, ValueError: an argument makes no sense.
     """
+
+    is_blocking: ClassVar[bool] = True
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         asynchronous = kwargs.get("asynchronous", args[6] if len(args) > 6 else False)
@@ -143,6 +145,12 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
             while self._owned:
                 self._owned.pop().close()
 
+    def close_soon(self) -> None:
+        """As `close`, from any thread, a loop's included: does not wait for the end of it."""
+        if not self._closed:
+            self._closed = True
+            self._finalizer()
+
     def shutdown(self) -> None:
         """End the cluster, then this client."""
         if self.cluster is not None:
@@ -153,7 +161,7 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
             self.close()
 
     def __enter__(self) -> Self:
-        self._context_token = current.enter(self)
+        self._context_token = current.enter(self, for_dask=True)
         return self
 
     def __exit__(
@@ -275,9 +283,8 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         started_at = time.monotonic()
         self._wait(record, seconds)
         if record.status == FINISHED:
-            value = record.value
-            if value is not None:
-                return load(value)
+            if record.value is not None:
+                return load_near(record)
         elif record.status in (ERROR, CANCELLED):
             raise outcome_error(record)
         left = None if seconds is None else seconds - (time.monotonic() - started_at)
@@ -317,7 +324,8 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         latch = Latch()
         if self.session.watch(record, latch):
             try:
-                ended = latch.wait(seconds)
+                with waiting_for_tasks():
+                    ended = latch.wait(seconds)
             except BaseException:
                 self.session.unwatch([record], latch)
                 raise

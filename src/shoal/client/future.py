@@ -21,7 +21,7 @@ from shoal.client.errors import UnboundFuture
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, LOST, PENDING, Record
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.keys import from_canonical, to_canonical
-from shoal.protocol.payload import load
+from shoal.protocol.payload import kind_of, load
 
 if TYPE_CHECKING:
     from shoal.ids import Key
@@ -179,13 +179,15 @@ class Future(TaskRef):
         record = self._record
         if record is None or record.status != FINISHED:
             return None
-        if record.value is not None:
-            return type(load(record.value))
         module, _, name = record.kind.rpartition(".")
         try:
+            if record.value is not None:
+                return type(load(record.value))
             found = getattr(import_module(module), name) if module else None
-        except (ImportError, AttributeError):
-            return None  # of a module that only the workers have, or a local class
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            return None  # of a module that only the workers have, a local class, or unreadable
         return found if isinstance(found, type) else None
 
     # --- what may take time ------------------------------------------------------------------
@@ -271,10 +273,11 @@ class Future(TaskRef):
             return ""
         if record.value is not None:
             try:
-                kind = type(load(record.value))
-            except Exception:
+                return kind_of(load(record.value)).removeprefix("builtins.")
+            except KeyboardInterrupt:
+                raise
+            except BaseException:
                 return ""  # a repr must not fail, whatever the value does
-            return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
         return record.kind.removeprefix("builtins.")
 
 

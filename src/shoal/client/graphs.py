@@ -1,21 +1,24 @@
-"""Plain graphs made ready for sending: converted, culled, ordered, and pickled slice by slice.
+"""Plain graphs made ready for sending: converted, culled, fused, ordered, pickled slice by slice.
 
-The order is depth first with the deepest input first, so that a result is used soon after it was
-made and few are alive at once.  Nothing recurses, so a chain of 100,000 tasks is no different from
-a wide graph.  Of a large graph the first tasks leave before the rest was even looked at: finding
-and ordering 100,000 tasks takes long enough for workers to finish many.
+Of a large graph the first tasks leave before the rest was even looked at: finding and ordering
+100,000 tasks takes long enough for workers to finish many.  Nothing recurses.
 """
 
+from __future__ import annotations
+
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from dask._task_spec import GraphNode
 from dask.utils import key_split
 
-from shoal.client.bundles import BundleWriter, is_alias_of_itself, to_node
+from shoal.client.bundles import BundleWriter
+from shoal.client.constants import Constants, new_constant, with_reference
+from shoal.client.conversion import Node, is_alias_of_itself, to_node
 from shoal.client.errors import CyclicGraph, MissingKey
+from shoal.client.fusing import find_chains, is_fusible, joined
+from shoal.client.ordering import order_tasks
 from shoal.ids import ClientTaskId, CodeId
 from shoal.protocol.keys import to_canonical
 from shoal.protocol.messages import SubmitTasks, TaskOptions
@@ -24,7 +27,7 @@ BUNDLE_TASKS_MAX: Final = 64
 """Tasks pickled together; measured: 64 takes a quarter of the time of one by one, 256 is slower."""
 BUNDLE_BYTES_MAX: Final = 64 * 1024
 """A bundle beyond this is cut: a worker reads all of it to run one of its tasks."""
-SLICE_TASKS_MAX: Final = 4000
+SLICE_TASKS_MAX: Final = 1000
 """Tasks of one message."""
 HEAD_TASKS: Final = 256
 """Tasks that leave before the graph was looked at as a whole."""
@@ -45,33 +48,44 @@ class Slice(NamedTuple):
     nbytes: int  # of all bundles
 
 
+class Tasks(NamedTuple):
+    """A plain graph, and what is known about its tasks beyond what they call."""
+
+    by_key: Mapping[Any, Any]  # user's key -> task, in dask's old or new form
+    fusible: Collection[Any] = ()  # keys of tasks that may be made one with their neighbours
+    lazy: Collection[Any] = ()  # keys of tasks of bags
+    options_by_key: Mapping[Any, TaskOptions] = {}  # where they are not those of the graph
+
+
 class Graph:
     """One graph on its way out; `slices` may be gone through once.
 
     Args:
-        tasks: user's key -> task, in dask's old or new form.
-        wanted: user's keys; what none of them needs is left out.
+        tasks: what to send; what none of the wanted keys needs is left out.
+        wanted: user's keys.
         find_live: number of a key that the client wants already, which is then neither sent nor
             looked into; None if it does not.
 
-    Cost: 6 to 10 us per task for small ones, in `slices`.
+    Cost: 8 to 12 us per task for small ones, in `slices`.
     """
 
     def __init__(
         self,
-        tasks: Mapping[Any, Any],
+        tasks: Tasks,
         wanted: Sequence[Any],
         find_live: Callable[[Any], ClientTaskId | None],
     ) -> None:
         self._tasks = tasks
         self._find_live = find_live
-        self._keys: list[Any] = list(tasks)
+        self._keys: list[Any] = list(tasks.by_key)
         self._index_by_key = {key: i for i, key in enumerate(self._keys)}
         n = len(self._keys)
-        self._nodes: list[GraphNode | None] = [None] * n
+        self._nodes: list[Node | None] = [None] * n
         self._dependencies: list[list[int]] = [[]] * n
         self._live: dict[int, list[tuple[Any, ClientTaskId]]] = {}  # inputs that are not sent
+        self._chains: dict[int, list[int]] = {}  # the last one of several tasks made one -> all
         self._numbers: list[int] = [-1] * n
+        self._constants = Constants()
         self._writer = BundleWriter()
         self._nordered = 0
         self._last_uses: list[int] | None = None  # by number of the last dependent
@@ -88,7 +102,8 @@ class Graph:
                 self._roots.append(self._index_by_key[key])
             else:
                 raise MissingKey(key)
-        self.ntasks_max = n
+        self._is_wanted = frozenset(self._roots)
+        self.ntasks_max = 2 * n  # numbers are cheap, and constants may become tasks
 
     def slices(
         self,
@@ -104,7 +119,7 @@ class Graph:
         Raises:
             CyclicGraph, MissingKey, UnpicklableTask: possibly after some slices were yielded.
         """
-        wanted = set(self._roots)
+        wanted = self._is_wanted
         size = BUNDLE_TASKS_MAX
         for order, nahead in self._orders(first):
             for start in range(0, len(order), SLICE_TASKS_MAX):
@@ -119,7 +134,7 @@ class Graph:
                     arguments=arguments,
                     dependencies=self._dependency_numbers(part),
                     **self._prefix_columns(part),
-                    options=options,
+                    **self._option_columns(part, options),
                     wanted=here,
                     held=held,
                     let_go=let_go,
@@ -164,7 +179,11 @@ class Graph:
             self._number(head, first)
             if head:
                 yield head, len(self._keys) - self._nordered
-        rest = self._ordered(self._heights())
+        needed, heights = self._find_needed()
+        if self._constants:
+            needed = self._share_constants(heights) + needed
+        needed = self._fuse(needed)
+        rest = order_tasks(self._dependencies, self._roots, needed, heights)
         self._number(rest, first)
         self._last_uses = self._find_last_uses(rest)
         if rest:
@@ -222,10 +241,12 @@ class Graph:
                 stack.extend(reversed(self._find(i)))
             elif marks[i] == _OPEN:
                 raise self._cycle(stack, i)
-        return order if stack else []  # so there always is a rest, which lets go of the head
+        # There always is a rest, which lets go of the head; constants are to be shared by all.
+        return order if stack and not self._constants else []
 
-    def _heights(self) -> list[int]:
-        """Of each task that is needed and has no number: the longest way down; else 0."""
+    def _find_needed(self) -> tuple[list[int], list[int]]:
+        """What is needed and has no number, dependencies first; the longest way down of each."""
+        needed: list[int] = []
         heights = [0] * len(self._keys)
         marks = bytearray(len(self._keys))
         dependencies, numbers, nodes = self._dependencies, self._numbers, self._nodes
@@ -235,8 +256,8 @@ class Graph:
             if i < 0:
                 i = ~i
                 marks[i] = _DONE
-                needs = dependencies[i]
-                heights[i] = 1 + max([heights[j] for j in needs]) if needs else 1
+                heights[i] = 1 + max([heights[j] for j in dependencies[i]])
+                needed.append(i)
             elif not marks[i]:
                 if numbers[i] >= 0:
                     marks[i] = _DONE
@@ -249,45 +270,81 @@ class Graph:
                 else:
                     marks[i] = _DONE
                     heights[i] = 1
+                    needed.append(i)
             elif marks[i] == _OPEN:
                 raise self._cycle(stack, i)
-        return heights
+        return needed, heights
 
-    def _ordered(self, heights: list[int]) -> list[int]:
-        """All needed tasks without a number, depth first, the deepest input first."""
-        order: list[int] = []
-        marks = bytearray(len(self._keys))
-        dependencies, numbers = self._dependencies, self._numbers
-        stack = self._roots[::-1]
-        while stack:
-            i = stack.pop()
-            if i < 0:
-                order.append(~i)
-            elif not marks[i] and numbers[i] < 0:
-                marks[i] = _DONE
-                needs = dependencies[i]
-                if not needs:
-                    order.append(i)
-                elif len(needs) == 1:
-                    stack += (~i, needs[0])
-                else:
-                    stack.append(~i)
-                    stack += sorted(needs, key=heights.__getitem__, reverse=True)[::-1]
-        return order
+    def _share_constants(self, heights: list[int]) -> list[int]:
+        """Make tasks of large constants that several tasks hold; returns their places."""
+        made = []
+        for value, holders in self._constants.shared():
+            constant = new_constant(value)
+            place = len(self._keys)
+            made.append(place)
+            self._keys.append(constant.key)
+            self._index_by_key[constant.key] = place
+            self._nodes.append(constant)
+            self._dependencies.append([])
+            self._numbers.append(-1)
+            heights.append(1)
+            for i in holders:
+                node = self._nodes[i]
+                assert node is not None
+                self._nodes[i] = with_reference(node, constant)
+                self._dependencies[i] = [*self._dependencies[i], place]
+        return made
+
+    def _fuse(self, needed: list[int]) -> list[int]:
+        """Make chains of tasks one each; returns those of `needed` that are left."""
+        fusible = self._tasks.fusible
+        if not fusible:
+            return needed
+        keys, nodes, live, numbers = self._keys, self._nodes, self._live, self._numbers
+        options = self._tasks.options_by_key
+
+        def may_end(j: int) -> bool:
+            return numbers[j] < 0 and j not in self._is_wanted and keys[j] in fusible
+
+        def may_fuse(i: int, j: int) -> bool:
+            one, other = nodes[i], nodes[j]
+            return (
+                i not in live
+                and keys[i] in fusible
+                and (not options or options.get(keys[i]) is options.get(keys[j]))
+                and one is not None
+                and other is not None
+                and is_fusible(one)
+                and is_fusible(other)
+            )
+
+        self._chains = find_chains(needed, self._dependencies, may_end, may_fuse)
+        inner: set[int] = set()
+        for last, chain in self._chains.items():
+            inner.update(chain[:-1])
+            self._dependencies[last] = self._dependencies[chain[0]]
+            if chain[0] in live:
+                live[last] = live[chain[0]]
+        return [i for i in needed if i not in inner]
 
     def _find(self, i: int) -> list[int]:
         """Convert a task and find its inputs, by their places in the graph."""
         key = self._keys[i]
-        node = self._nodes[i] = to_node(key, self._tasks[key], self._index_by_key)
+        index_by_key, find_live = self._index_by_key, self._find_live
+        node, needs = to_node(key, self._tasks.by_key[key], index_by_key)
+        self._nodes[i] = node
+        self._constants.note(i, node)
+        if not needs:
+            return []
         if is_alias_of_itself(node):
             raise MissingKey(key)  # a future of this key, which would have been found alive
         inside: list[int] = []
-        for dependency in node.dependencies:
-            number = self._find_live(dependency)
+        for dependency in needs:
+            number = find_live(dependency)
             if number is not None:
                 self._live.setdefault(i, []).append((dependency, number))
                 continue
-            j = self._index_by_key.get(dependency)
+            j = index_by_key.get(dependency)
             if j is None:
                 raise MissingKey(dependency, key)
             inside.append(j)
@@ -313,8 +370,9 @@ class Graph:
         start = 0
         while start < len(part):
             ntasks = min(size, len(part) - start)
-            items = [self._item(i) for i in part[start : start + ntasks]]
-            payload = self._writer.write(items)
+            members = part[start : start + ntasks]
+            items = [self._item(i) for i in members]
+            payload = self._writer.write(items, [self._keys[i] for i in members])
             if len(payload) > BUNDLE_BYTES_MAX and ntasks > 1:
                 size = max(1, min(ntasks // 2, BUNDLE_BYTES_MAX * ntasks // len(payload)))
                 continue
@@ -332,7 +390,11 @@ class Graph:
         names = [keys[j] for j in self._dependencies[i]]
         if i in self._live:
             names += [key for key, _ in self._live[i]]
-        return self._nodes[i], tuple(names)
+        chain = self._chains.get(i)
+        if chain is None:
+            return self._nodes[i], tuple(names)
+        nodes = [self._nodes[j] for j in chain]
+        return joined(nodes, [keys[j] for j in chain], self._tasks.lazy), tuple(names)  # type: ignore[arg-type]
 
     def _dependency_numbers(self, part: list[int]) -> list[list[ClientTaskId]]:
         numbers: list[Any] = self._numbers
@@ -352,6 +414,26 @@ class Graph:
             "prefixes": list(index_by_prefix),
             "prefix_indices": indices if len(index_by_prefix) > 1 else [],
         }
+
+    def _option_columns(self, part: list[int], options: TaskOptions | None) -> dict[str, Any]:
+        options_by_key = self._tasks.options_by_key
+        if not options_by_key:
+            return {"options": options}
+        others: list[TaskOptions] = []
+        index_by_id: dict[int, int] = {}
+        indices = []
+        for i in part:
+            own = options_by_key.get(self._keys[i])
+            if own is None:
+                indices.append(0)
+                continue
+            index = index_by_id.get(id(own))
+            if index is None:
+                others.append(own)
+                index = index_by_id[id(own)] = len(others)
+            indices.append(index)
+        columns = {"options": options, "other_options": others, "option_indices": indices}
+        return columns if others else {"options": options}
 
     def _prefix(self, key: Any) -> str:
         """`key_split`, remembered for all keys that differ in a numbered end only."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import AbstractContextManager
 from html import escape
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 from uuid import uuid4
 
 import dask
@@ -28,6 +28,7 @@ from shoal.client.session import Session
 from shoal.client.submission import Functions
 from shoal.comms import find_token
 from shoal.comms.exchange import ReplicaExchange
+from shoal.observe.links import dashboard_link
 from shoal.protocol.calls import TerminateCluster
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.keys import from_canonical, to_text
@@ -49,6 +50,8 @@ def finishes(method: F) -> F:
 
 class ClientBase(Absent):
     """What the asynchronous client is, beside what it can do.  See `Client` for the arguments."""
+
+    is_blocking: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -88,7 +91,6 @@ class ClientBase(Absent):
         self._functions = Functions()
         self._exchange: ReplicaExchange | None = None  # with workers, once we know the keys
         self.owner: weakref.ref[Any] | None = None  # the blocking client around this one
-        self._services: dict[str, int] = {}
         self._context_token: Any = None
         self._starting: asyncio.Task[None] | None = None
         self._finalizer = weakref.finalize(self, _abandon, self.session)
@@ -189,6 +191,11 @@ class ClientBase(Absent):
                 self._owns_cluster = False
                 await self.cluster.close()
 
+    def close_soon(self) -> None:
+        """As `close`, from any thread: does not wait for the end of it."""
+        current.remove_default(self.face)
+        self.session.end_from_elsewhere("client-closed")
+
     async def shutdown(self) -> None:
         """End the cluster, then this client."""
         if self.cluster is not None:
@@ -254,12 +261,7 @@ class ClientBase(Absent):
         link = getattr(self.cluster, "dashboard_link", None)
         if isinstance(link, str):
             return link
-        port = self._services.get("dashboard")
-        if not port:
-            return ""
-        host = self.session.address.partition("://")[2].rpartition(":")[0]
-        template = config.read(config.Dashboard).link
-        return template.format(scheme="http", host=host, port=port)
+        return dashboard_link(self.session.address, self.session.machine.services)
 
     def as_current(self) -> AbstractContextManager[None]:
         """Make this the client that is meant when none is named, in this context."""

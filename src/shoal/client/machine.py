@@ -120,6 +120,7 @@ class ClientMachine:
         self._function_bytes_max = function_bytes_max
         self.epoch: Epoch | None = None  # None until welcomed, and after the connection was lost
         self.scheduler_id = ""
+        self.services: dict[str, int] = {}  # what else the scheduler's process serves -> its port
         self.records: dict[Key, Record] = {}  # live wants by key: what a new future may share
         self.by_number: dict[ClientTaskId, Record] = {}  # wants that the scheduler may answer
         self.functions: dict[bytes, tuple[CodeId, int]] = {}  # digest -> code, bytes; oldest first
@@ -320,6 +321,7 @@ class ClientMachine:
         """From now on we are in `message.epoch`."""
         self.epoch = message.epoch
         self.scheduler_id = message.scheduler_id
+        self.services = message.services
 
     def on_task_in_memory(self, message: TaskInMemory) -> None:
         """A result is there, for the first time, again, or at other holders."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Mapping
 from numbers import Real
-from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import dask
@@ -15,6 +13,7 @@ import dask.config
 
 from shoal import config
 from shoal.client.errors import SchedulerFileLate
+from shoal.comms.scheduler_file import read_scheduler_file
 from shoal.errors import UnsupportedOption
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import TaskOptions
@@ -108,9 +107,10 @@ def find_target(address: Any, scheduler_file: str | None, timeout_seconds: float
         TypeError: the address is of no kind that we know.
         RuntimeError: the cluster is closed.
         SchedulerFileLate: the file did not appear.
+        TokenFileError: it holds a token, and isn't for our eyes only.
     """
     if address is None and scheduler_file is not None:
-        return Target(_read_scheduler_file(scheduler_file, timeout_seconds), None, None)
+        return _read_scheduler_file(scheduler_file, timeout_seconds)
     if address is None:
         address = dask.config.get("scheduler-address", None)
     if address is None:
@@ -172,15 +172,10 @@ def seconds_or(timeout: Any, default: float | None) -> float | None:
     return default if timeout is None else to_seconds(timeout)
 
 
-def _read_scheduler_file(path: str, timeout_seconds: float) -> str:
+def _read_scheduler_file(path: str, timeout_seconds: float) -> Target:
     end = time.monotonic() + timeout_seconds
-    while True:
-        try:
-            found = json.loads(Path(path).read_text())["address"]
-            if isinstance(found, str):
-                return found
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # not there yet, or half written
+    while (found := read_scheduler_file(path)) is None:  # not there yet, or half written
         if time.monotonic() > end:
             raise SchedulerFileLate(path, timeout_seconds)
         time.sleep(0.01)
+    return Target(found.address, found.token, None)

@@ -21,6 +21,7 @@ from shoal.client.errors import ClientClosed
 from shoal.client.machine import ERROR, UNRESOLVED, ClientMachine, Record
 from shoal.comms import CommClosedError, Connection, PendingCalls, connect
 from shoal.ids import Epoch, Key
+from shoal.observe.inside import waiting_for_tasks
 from shoal.protocol.calls import Answer, Refusal, SchedulerToClient, answered
 from shoal.protocol.codec import Decoder
 from shoal.protocol.exceptions import from_failure, to_failure
@@ -400,7 +401,8 @@ class Session:
             self.unwatch(watched, watcher)
             return
         try:
-            await done
+            with waiting_for_tasks():
+                await done
         finally:
             self.unwatch(watched, watcher)
 

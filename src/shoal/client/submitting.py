@@ -20,7 +20,6 @@ from shoal.client.computing import (
     in_shape_of,
     persisted,
     replaced,
-    tasks_of,
 )
 from shoal.client.future import Future, futures_of
 from shoal.client.gathering import FAILED
@@ -271,7 +270,7 @@ class Submitting(ClientBase):
             resources=resources,
             actor=bool(actors),
         )
-        futures = self._graph_futures(tasks_of(dsk), flat_keys(keys), options)
+        futures = self._graph_futures(dsk, flat_keys(keys), options)
         if not sync:
             return in_shape_of(keys, futures)
         return self._gather_graph(keys, futures, direct)
@@ -284,11 +283,16 @@ class Submitting(ClientBase):
         return in_shape_of(keys, {key: values[record] for key, record in record_by_key.items()})
 
     def _graph_futures(
-        self, tasks: Any, keys: Sequence[Any], options: TaskOptions | None
+        self,
+        dsk: Any,
+        keys: Sequence[Any],
+        options: TaskOptions | None,
+        *,
+        fuse: bool = True,
     ) -> dict[Any, Future]:
         """Send a graph; a future for each distinct key.  Works in the caller's thread."""
         limit = config.read(config.Client).large_graph_bytes
-        records = GraphSubmission(self.session, options, limit).submit(tasks, keys)
+        records = GraphSubmission(self.session, options, limit).submit(dsk, keys, fuse=fuse)
         face = self.face
         return {key: Future.of_record(key, face, record) for key, record in records.items()}
 
@@ -328,7 +332,9 @@ class Submitting(ClientBase):
             resources=resources,
             actor=bool(actors),
         )
-        futures = computed(collections, optimize_graph, traverse, self._submitter(options))
+        futures = computed(
+            collections, optimize_graph, traverse, self._submitter(options, optimize_graph)
+        )
         return self.gather(futures) if sync else futures
 
     @finishes
@@ -358,12 +364,14 @@ class Submitting(ClientBase):
             resources=resources,
             actor=bool(actors),
         )
-        return persisted(collections, optimize_graph, self._submitter(options))
+        return persisted(collections, optimize_graph, self._submitter(options, optimize_graph))
 
-    def _submitter(self, options: TaskOptions | None) -> Callable[[Any, Any], list[Future]]:
+    def _submitter(
+        self, options: TaskOptions | None, optimize_graph: bool
+    ) -> Callable[[Any, Any], list[Future]]:
         def submit(expr: Any, keys: Any) -> list[Future]:
             flat = flat_keys(list(keys) if isinstance(keys, (list, set)) else keys)
-            futures = self._graph_futures(tasks_of(expr), flat, options)
+            futures = self._graph_futures(expr, flat, options, fuse=optimize_graph)
             return [futures[key] for key in flat]
 
         return submit

@@ -14,6 +14,7 @@ from shoal.client.errors import BlockingCall
 from shoal.client.future import Future, futures_of
 from shoal.client.gathering import outcome_error
 from shoal.client.machine import CANCELLED, ERROR, UNRESOLVED, Record
+from shoal.observe.inside import waiting_for_tasks
 from shoal.units import to_seconds
 
 ALL_COMPLETED = "ALL_COMPLETED"
@@ -80,6 +81,18 @@ async def wait_for(futures: list[Future], timeout: Any, return_when: str) -> Don
     return DoneAndNotDone(done, set(futures) - done)
 
 
+class EndedFutures(deque[Future]):
+    """Futures that have ended; with the methods by which joblib empties such a queue."""
+
+    def empty(self) -> bool:
+        """Whether there is none."""
+        return not self
+
+    def get(self) -> Future:
+        """Take the first.  Raises IndexError: there is none."""
+        return self.popleft()
+
+
 class as_completed:  # noqa: N801  # known by this name
     """Futures in the order in which they end; `for` and `async for` both work.
 
@@ -102,7 +115,7 @@ class as_completed:  # noqa: N801  # known by this name
         timeout: Any = None,
     ) -> None:
         self.futures: Counter[Future] = Counter()  # still to end, and how often they were added
-        self.queue: deque[Future] = deque()  # ended, not given yet
+        self.queue = EndedFutures()  # not given yet
         self.lock = threading.Lock()
         self.with_results = with_results
         self.raise_errors = raise_errors
@@ -227,8 +240,10 @@ class as_completed:  # noqa: N801  # known by this name
                 if self._face.is_on_loop:
                     raise BlockingCall
                 left = None if self._end is None else self._end - time.monotonic()
-                if (left is not None and left <= 0) or not self._changed.wait(left):
+                if left is not None and left <= 0:
                     raise TimeoutError(self._text_of_timeout())
+                with waiting_for_tasks():
+                    self._changed.wait(left)
             return self.queue.popleft()
 
     def _with_result(self, future: Future) -> Any:
@@ -255,8 +270,9 @@ class as_completed:  # noqa: N801  # known by this name
                 self._waiters.append(waiter)
             left = None if self._end is None else max(0.0, self._end - time.monotonic())
             try:
-                async with asyncio.timeout(left):
-                    await waiter
+                with waiting_for_tasks():
+                    async with asyncio.timeout(left):
+                        await waiter
             except TimeoutError:
                 raise TimeoutError(self._text_of_timeout()) from None
         if not self.with_results:

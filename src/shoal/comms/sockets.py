@@ -16,6 +16,7 @@ import collections
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 READS_MAX: Final = 16
 """Reads per readiness callback, so that one busy peer can't starve the others."""
+READING_SECONDS: Final = 0.002
+"""After so long another peer's turn comes, even if there is more: a graph arrives in large frames,
+and what one of them brings about may take milliseconds."""
 WRITES_MAX: Final = 8
 CHUNKS_MAX: Final = 64
 """Queued pieces given to the system in one call."""
@@ -264,6 +268,7 @@ class SocketConnection:
         if self._leftover:
             self._read_leftover()
         reader = self._reader
+        give_up_at = monotonic() + READING_SECONDS
         for _ in range(READS_MAX):
             if self._ended:
                 return False
@@ -281,6 +286,8 @@ class SocketConnection:
             self._accept(nbytes)
             if nbytes < len(room) <= SCRATCH_NBYTES:
                 return False  # a short read: the system has no more for now
+            if monotonic() > give_up_at:
+                break
         return True
 
     def _accept(self, nbytes: int) -> None:

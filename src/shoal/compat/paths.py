@@ -48,15 +48,20 @@ _ADDRESSES: Final = _homes(
 PATHS: Final[dict[str, dict[str, str]]] = {
     "distributed": _homes(
         ("shoal.client.client", "Client, default_client, get_client"),
+        ("shoal.client.coordination", "Lock"),
+        ("shoal.client.current", "worker_client"),
         ("shoal.client.future", "Future, futures_of"),
         ("shoal.client.waiting", "as_completed, wait"),
         ("shoal.comms.errors", "CommClosedError"),
         ("shoal.compat.functions", "sync"),
+        ("shoal.compat.plugins", "SchedulerPlugin, WorkerPlugin, NannyPlugin"),
         ("shoal.compat.system", "__git_revision__, __version__"),
         ("shoal.deploy.local", "LocalCluster"),
         ("shoal.errors", "KilledWorker"),
+        ("shoal.nanny.service", "Nanny"),
         ("shoal.observe.status", "Status"),
         ("shoal.scheduler.shell.service", "Scheduler"),
+        ("shoal.compat.seceding", "rejoin, secede"),
         ("shoal.worker.shell.context", "get_worker"),
         ("shoal.worker.shell.service", "Worker"),
         ("builtins", "TimeoutError"),
@@ -64,6 +69,9 @@ PATHS: Final[dict[str, dict[str, str]]] = {
         ("dask.config", "config"),
     )
     | {"dask": "dask:", "widgets": "dask.widgets:"},
+    "distributed.cli": {},
+    "distributed.cli.dask_scheduler": _homes(("shoal.cli.scheduler", "scheduler as main")),
+    "distributed.cli.dask_worker": _homes(("shoal.cli.worker", "worker as main")),
     "distributed.client": _CLIENT,
     "distributed.comm": _ADDRESSES | _homes(("shoal.comms.errors", "CommClosedError")),
     "distributed.comm.addressing": _ADDRESSES,
@@ -88,9 +96,20 @@ PATHS: Final[dict[str, dict[str, str]]] = {
     "distributed.exceptions": _homes(
         ("shoal.client.errors", "WorkersLate as WorkerStartTimeoutError")
     ),
+    "distributed.diagnostics": _homes(("shoal.compat.plugins", "SchedulerPlugin")),
+    "distributed.diagnostics.plugin": _homes(
+        ("shoal.compat.plugins", "SchedulerPlugin, WorkerPlugin, NannyPlugin")
+    ),
+    "distributed.lock": _homes(("shoal.client.coordination", "Lock")),
     "distributed.metrics": _homes(("time", "monotonic, thread_time, time")),
+    "distributed.nanny": _homes(
+        ("shoal.compat.system", "nanny_logger as logger"),
+        ("shoal.nanny.process", "ServiceProcess as WorkerProcess"),
+        ("shoal.nanny.service", "Nanny"),
+    ),
     "distributed.objects": _homes(("shoal.deploy.facts", "FactsOfScheduler as SchedulerInfo")),
-    "distributed.protocol": {"pickle": "shoal.compat.pickling:"},
+    "distributed.protocol": {"pickle": "shoal.compat.pickling:"}
+    | _homes(("shoal.compat.pickling", "from_frames as loads, to_frames as dumps")),
     "distributed.protocol.pickle": _homes(
         ("shoal.compat.pickling", "HIGHEST_PROTOCOL, dumps, loads")
     ),
@@ -151,8 +170,13 @@ PATHS: Final[dict[str, dict[str, str]]] = {
         ("shoal.worker.shell.service", "Worker"),
         ("dask.context", "thread_state"),
     ),
+    "distributed.worker_client": _homes(
+        ("shoal.client.client", "get_client"),
+        ("shoal.client.current", "worker_client"),
+        ("shoal.worker.shell.context", "get_worker"),
+    ),
     "distributed.worker_memory": _homes(
-        ("shoal.worker.shell.limits", "memory_limit_bytes as parse_memory_limit")
+        ("shoal.observe.limits", "memory_limit_bytes as parse_memory_limit")
     ),
 }
 """Old module → the names that it has → the home of each."""

@@ -11,11 +11,17 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Final
 
+from shoal.compat.defaults import enter_defaults
 from shoal.compat.paths import PACKAGE, PATHS, public_names
 
 _MISSING: Final = object()
 _SECOND_PREFIX: Final = "dask."
 """`dask.distributed.client` is found by the package's path, and must be the same module."""
+
+_INSTEAD: Final = (
+    'Shuffle and rechunk with method="tasks" instead of "p2p" (settings dataframe.shuffle.method '
+    "and array.rechunk.method), which is what they do by default while a client lives.\n"
+)
 
 
 class NotMapped(ModuleNotFoundError):
@@ -34,10 +40,13 @@ class NotMapped(ModuleNotFoundError):
     def __str__(self) -> str:
         return (
             f"This version of shoal has no `{self.module.rpartition('.')[2]}`: {self.module!r} is "
-            "missing from its drop-in for the package `distributed`.\n"
+            f"missing from its drop-in for the package `distributed`.\n{self._instead()}"
             f"Modules that are there: {', '.join(sorted(PATHS))}.\n"
             "If a program needs more, install the released `distributed` in its place."
         )
+
+    def _instead(self) -> str:
+        return _INSTEAD if self.module.startswith(f"{PACKAGE}.shuffle") else ""
 
 
 class Window(ModuleType):
@@ -101,6 +110,8 @@ def become(name: str) -> None:
     module.__dict__.setdefault("_originals", {})
     module.__dict__.update(_old=old, __all__=public_names(old))
     module.__class__ = Window
+    if old == PACKAGE:
+        enter_defaults()
     if not any(isinstance(finder, _Unmapped) for finder in sys.meta_path):
         sys.meta_path.append(_Unmapped())
 

@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import version
 from typing import Final
 
-from shoal.worker.shell.limits import host_memory_bytes
+from shoal.observe.limits import host_memory_bytes
 
 __version__: Final = version("dask").partition("+")[0]
 """That of the dask beside us: programs compare the two, and take it apart into numbers."""
@@ -18,6 +18,7 @@ MACOS: Final = sys.platform == "darwin"
 LINUX: Final = sys.platform == "linux"
 
 client_logger: Final = logging.getLogger("shoal.client")
+nanny_logger: Final = logging.getLogger("shoal.nanny")
 scheduler_logger: Final = logging.getLogger("shoal.scheduler")
 worker_logger: Final = logging.getLogger("shoal.worker")
 

@@ -4,8 +4,8 @@ A task that waits for the results of other tasks holds a thread that those may n
 about to wait says so, and the worker puts a substitute in its place for as long as it waits.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
@@ -45,15 +45,28 @@ current_task: Final[ContextVar[RunningTask | None]] = ContextVar("current_task",
 """The one that the calling code is part of; None outside of tasks."""
 
 
-@contextmanager
-def waiting_for_tasks() -> Iterator[None]:
-    """While it lasts, the calling task waits for others.  Cost outside of tasks: 1 us."""
+class _Waiting:
+    """That a task of `host` waits for others."""
+
+    __slots__ = ("_host",)
+
+    def __init__(self, host: TaskHost) -> None:
+        self._host = host
+
+    def __enter__(self) -> None:
+        self._host.on_waiting(1)
+
+    def __exit__(self, *exception: object) -> None:
+        self._host.on_waiting(-1)
+
+
+_OUTSIDE: Final = nullcontext()
+
+
+def waiting_for_tasks() -> AbstractContextManager[None]:
+    """While this context lasts, the calling task waits for others.
+
+    Cost outside of tasks: 0.2 us.
+    """
     task = current_task.get()
-    if task is None:
-        yield
-        return
-    task.worker.on_waiting(1)
-    try:
-        yield
-    finally:
-        task.worker.on_waiting(-1)
+    return _OUTSIDE if task is None else _Waiting(task.worker)

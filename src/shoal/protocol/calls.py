@@ -28,6 +28,7 @@ from shoal.protocol.messages import (
     RecallRuns,
     RegisterClient,
     RegisterWorker,
+    ReleaseLock,
     ReleaseTasks,
     Replicas,
     ReplicasAdded,
@@ -162,6 +163,44 @@ class FetchThroughScheduler(Message, frozen=True, tag=121):
     tasks: list[TaskId]
 
 
+class AcquireLock(Message, frozen=True, tag=122):
+    """Answered True once `claim` holds the lock; False if it was taken and the claim waits not,
+    or ReleaseLock ended it before its turn came."""
+
+    request: int
+    name: str
+    claim: int  # the client's number for it, used once
+    waits: bool = True
+
+
+class IsLocked(Message, frozen=True, tag=123):
+    """Whether somebody holds the lock."""
+
+    request: int
+    name: str
+
+
+class TaskStates(Message, frozen=True, tag=124):
+    """Key -> the state of its task, of `keys` that are known, or of all."""
+
+    request: int
+    keys: list[Key] | None = None
+
+
+class DescribeTasks(Message, frozen=True, tag=125):
+    """All about the tasks of these keys, as far as they are known."""
+
+    request: int
+    keys: list[Key]
+
+
+class Processing(Message, frozen=True, tag=126):
+    """Worker -> key of each task that was given to it -> seconds that it is expected to take."""
+
+    request: int
+    workers: list[str] | None = None
+
+
 # --- scheduler -> worker ---------------------------------------------------------------------
 
 
@@ -194,6 +233,9 @@ class WorkerIdentity(Part, frozen=True):
     memory_limit: int
     pid: int
     resources: dict[str, float] = {}
+    status: str = "running"
+    nprocessing: int = 0  # tasks that were given to it
+    nbytes: int = 0  # of the results that it holds
 
 
 class Identity(Part, frozen=True):
@@ -204,6 +246,25 @@ class Identity(Part, frozen=True):
     started_at: float  # wall clock, for display
     workers: list[WorkerIdentity]
     services: dict[str, int] = {}
+
+
+class TaskDescription(Part, frozen=True):
+    """A task as the scheduler sees it."""
+
+    key: Key
+    state: str
+    prefix: str
+    nbytes: int = -1  # of its result in memory; -1: not known
+    kind: str = ""  # name of the type of its result, if it is known
+    retries: int = 0  # runs that may still fail before it does
+    blame: int = 0  # workers that died as it ran there
+    run: int = 0  # number of its present run; 0: none
+    holders: list[str] = []  # addresses
+    placed_on: str = ""  # address; "": nowhere
+    dependencies: list[Key] = []
+    dependents: list[Key] = []
+    error: str = ""  # its text, if it failed
+    traceback: str = ""
 
 
 class Outcome(Part, frozen=True):
@@ -236,6 +297,11 @@ ANSWERS: Final[dict[type[Message], Any]] = {
     Story: list[Transition],
     TerminateCluster: None,
     CloseWorkers: list[str],
+    TaskStates: dict[str, str],
+    DescribeTasks: list[TaskDescription],
+    Processing: dict[str, dict[str, float]],
+    AcquireLock: bool,
+    IsLocked: bool,
     RunFunction: Outcome,
     PutReplicas: None,
 }
@@ -253,6 +319,11 @@ Call = (
     | TerminateCluster
     | CloseWorkers
     | FetchThroughScheduler
+    | TaskStates
+    | DescribeTasks
+    | Processing
+    | AcquireLock
+    | IsLocked
 )
 
 ClientToScheduler = (
@@ -264,6 +335,7 @@ ClientToScheduler = (
     | ReleaseTasks
     | CancelTasks
     | ClientHeartbeat
+    | ReleaseLock
     | Call
 )
 SchedulerToClient = (

@@ -50,8 +50,8 @@ _HOW_TO_GET_THE_TOKEN: Final = (
 class Keyring:
     """The keys that a process holds, one for each role that it may prove or accept.
 
-    Who holds the token can make every key; a worker is given its own key alone, so that it
-    can't prove itself a client.
+    Who holds the token can make every key.  Whoever shall be a worker and nothing else is given
+    that key alone (`only`); its tasks have no client then.
     """
 
     __slots__ = ("_key_by_role",)

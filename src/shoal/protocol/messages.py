@@ -30,7 +30,7 @@ class Failure(Part, frozen=True):
 
 
 class TaskOptions(Part, frozen=True):
-    """What a user may say about tasks, the same for all tasks of one message."""
+    """What a user may say about tasks."""
 
     priority: float = 0.0  # larger is sooner
     retries: int = 0  # runs that may fail before the task does
@@ -90,6 +90,8 @@ class SubmitTasks(Message, frozen=True, tag=4):
     let_go: list[ClientTaskId] = []  # held tasks that no slice after this one refers to
     graph: ClientTaskId | None = None  # number of the first task of the graph; None: no slices
     ntasks_ahead: int = 0  # tasks of the graph that are still to come after this message
+    other_options: list[TaskOptions] = []  # of tasks for which `options` do not hold
+    option_indices: list[int] = []  # 0: `options`, n: other_options[n - 1]; []: all `options`
 
 
 class WantKey(Message, frozen=True, tag=6):
@@ -117,6 +119,13 @@ class ClientHeartbeat(Message, frozen=True, tag=9):
     """The client lives."""
 
 
+class ReleaseLock(Message, frozen=True, tag=10):
+    """End a claim to a lock, whether it is held or still waited for; see AcquireLock."""
+
+    name: str
+    claim: int
+
+
 # --- scheduler -> client ---------------------------------------------------------------------
 
 
@@ -126,6 +135,7 @@ class ClientWelcome(Message, frozen=True, tag=20):
     epoch: Epoch
     scheduler_id: str = ""
     versions: dict[str, str] = {}
+    services: dict[str, int] = {}  # what else the scheduler's process serves -> its port
 
 
 class TaskInMemory(Message, frozen=True, tag=21):
@@ -183,6 +193,8 @@ class RegisterWorker(Message, frozen=True, tag=40):
     inventory: list[InventoryItem] = []
     resources: dict[str, float] = {}
     versions: dict[str, str] = {}
+    predecessor: int = 0  # process id, on the same host, of the one whose place it takes
+    predecessor_death: str = ""  # how that one ended, for people
 
 
 class TaskFinished(Message, frozen=True, tag=41):
@@ -240,6 +252,7 @@ class WorkerHeartbeat(Message, frozen=True, tag=47):
 
     memory_bytes: int = 0  # of its process
     nexecuting: int = 0
+    nwaiting: int = 0  # tasks that wait for others' results; their threads have substitutes
 
 
 class WorkerLeaving(Message, frozen=True, tag=48):

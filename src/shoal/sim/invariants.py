@@ -23,15 +23,19 @@ Invariant: TypeAlias = Callable[[Cluster], Iterator[str]]
 
 
 def what_is_needed_is_known(cluster: Cluster) -> Iterator[str]:
-    """The scheduler knows the keys that are wanted, what those depend on, and nothing else."""
-    known, tasks = cluster.oracle.known, cluster.scheduler.machine.state.tasks
+    """The scheduler knows the keys that are wanted, what those depend on, and nothing else.
+
+    But for what it is about to forget: with so many at once it takes some steps.
+    """
+    state = cluster.scheduler.machine.state
+    known, tasks = cluster.oracle.known, state.tasks
     if len(known) == len(tasks):
         return
     for key in known:
         if key not in tasks:
             yield f"the scheduler has forgotten {key!r}, which is needed"
     for key in tasks:
-        if key not in known:
+        if key not in known and not state.of_no_use:
             yield f"the scheduler keeps {key!r}, which nobody needs"
 
 

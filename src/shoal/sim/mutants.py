@@ -101,8 +101,8 @@ MUTANTS: Final = (
     Mutant(
         "what a client says in one frame is settled at its end only",
         "shoal.scheduler.machine.on_client",
-        "        settle_needs(core)\n    options = ",
-        "        pass\n    options = ",
+        "    settle_all(core)\n    choices = ",
+        "    choices = ",
     ),
     Mutant(
         "a cancelled want may be shared by a new future",

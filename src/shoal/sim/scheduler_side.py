@@ -163,7 +163,8 @@ class SchedulerActor:
         planned = self._wake_planned_at
         if wake_at is not None and (planned is None or wake_at < planned):
             self._wake_planned_at = wake_at
-            stage.world.at(wake_at, self._wake, wake_at, background=True)
+            is_due = wake_at <= stage.world.now
+            stage.world.at(wake_at, self._wake, wake_at, background=not is_due)
         self.nsteps += 1
         oracle, tasks = stage.oracle, machine.state.tasks
         if oracle.fresh:

@@ -194,4 +194,6 @@ def _settings(dice: Random) -> tuple[tuple[str, float], ...]:
         # As if it cost nothing to move values: workers fetch from each other all the time.
         settings["bandwidth_bytes_per_second"] = 1e15
         settings["fetch_latency_seconds"] = 0.0
+    if dice.random() < 0.5:
+        settings["forgets_max"] = dice.choice((1, 3))
     return tuple(settings.items())

@@ -79,6 +79,7 @@ class WorkerActor:
         self._inline_bytes_max = 0
         self._queue: deque[tuple[Run, bytes]] = deque()  # handed to the threads, with its code
         self._nexecuting = 0
+        self._nbeats = 0
         self._frozen_until = 0.0
         self._deferred: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self.end: End
@@ -162,11 +163,17 @@ class WorkerActor:
         self.stage.world.after(self.reconnect_seconds, self.when_awake, self.start)
 
     def _beat(self, end: End, seconds: float) -> None:
-        """Say that the worker lives, for as long as the connection does."""
+        """Say that the worker lives, for as long as the connection does.
+
+        Every other time all its tasks seem to wait for others, so room comes and goes.
+        """
         if self.is_dead or end is not self.end or end.is_closed:
             return
         if self._frozen_until <= self.stage.world.now:
-            self.stage.say(end, [WorkerHeartbeat(nexecuting=self._nexecuting)], FROM_WORKER)
+            self._nbeats += 1
+            nwaiting = self._nexecuting if self._nbeats % 2 else 0
+            heartbeat = WorkerHeartbeat(nexecuting=self._nexecuting, nwaiting=nwaiting)
+            self.stage.say(end, [heartbeat], FROM_WORKER)
         self.stage.world.after(seconds, self._beat, end, seconds, background=True)
 
     # --- the shell's part --------------------------------------------------------------------

@@ -27,6 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 NO_AMM: Final = {"distributed.scheduler.active-memory-manager.start": False}
 GRACE_SECONDS: Final = 5.0
 _PERIOD_SECONDS: Final = 0.01
+_ZYGOTE: Final = "shoal.nanny.zygote"
 
 
 def _logger_of(name: str | logging.Logger) -> logging.Logger:
@@ -218,11 +219,26 @@ def popen(
             process.communicate(timeout=kill_timeout)
 
 
+def _children() -> list[psutil.Process]:
+    """Processes that this one has started, and those that its zygotes have forked for it.
+
+    The zygotes themselves stay until the interpreter ends.
+    """
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        try:
+            is_zygote = _ZYGOTE in " ".join(child.cmdline())
+            found += child.children() if is_zygote else [child]
+        except psutil.NoSuchProcess:
+            pass  # it has just ended
+    return found
+
+
 @contextmanager
 def clean(threads: bool = True, instances: bool = True, processes: bool = True) -> Iterator[None]:
     """Fail if a thread of shoal's, or a child process, is left behind, after some grace."""
     old_threads = set(threading.enumerate())
-    old_children = {child.pid for child in psutil.Process().children()} if processes else set()
+    old_children = {child.pid for child in _children()} if processes else set()
     yield
     deadline = time.monotonic() + GRACE_SECONDS
     for thread in threading.enumerate() if threads else ():
@@ -230,6 +246,6 @@ def clean(threads: bool = True, instances: bool = True, processes: bool = True) 
             thread.join(max(0.0, deadline - time.monotonic()))
             assert not thread.is_alive(), f"the thread {thread.name!r} was left behind"
     if processes:
-        new = [child for child in psutil.Process().children() if child.pid not in old_children]
+        new = [child for child in _children() if child.pid not in old_children]
         _, alive = psutil.wait_procs(new, timeout=max(0.0, deadline - time.monotonic()))
         assert not alive, f"child processes were left behind: {alive}"

@@ -16,6 +16,7 @@ from shoal.protocol.messages import (
     SubmitTasks,
     TaskFailed,
     TaskFinished,
+    TaskOptions,
     WantKey,
 )
 from tests.scenes.scheduler.scene import Scene
@@ -106,6 +107,8 @@ def test_a_value_that_is_released_and_scattered_in_one_frame_is_a_new_one(scene:
         ({"dependencies": [[]]}, "columns of different lengths"),
         ({"prefix_indices": [0]}, "columns of different lengths"),
         ({"prefixes": []}, "columns of different lengths"),
+        ({"option_indices": [0]}, "columns of different lengths"),
+        ({"option_indices": [0, 1]}, "options that it does not have"),
         ({"codes": [CodeId(7)]}, "a code that was not defined"),
         ({"prefix_indices": [0, 2]}, "a prefix that it does not have"),
         ({"wanted": [2]}, "a task that it does not have"),
@@ -127,6 +130,29 @@ def test_tasks_that_contradict_themselves_are_refused(
     scene.actor("c").new_numbers(["x", "y"])
     scene.from_client("c", SOUND)
     assert (scene.state("x"), scene.state("y")) == ("queued", "waiting")
+
+
+def test_each_task_of_a_message_may_have_options_of_its_own(scene: Scene) -> None:
+    """y is more urgent than what was submitted before it; x and z are as their message says."""
+    scene.submit(w=[])
+    scene.define("f")
+    first = scene.actor("c").new_numbers(["x", "y", "z"])
+    said = SubmitTasks(
+        first=first,
+        keys=[Key("x"), Key("y"), Key("z")],
+        codes=[scene.actor("c").codes["f"]],
+        arguments=[b""] * 3,
+        dependencies=[],
+        prefixes=["x"],
+        prefix_indices=[],
+        options=TaskOptions(priority=-1),
+        other_options=[TaskOptions(retries=1), TaskOptions(priority=1, retries=2)],
+        option_indices=[0, 2, 1],
+    )
+    scene.from_client("c", said)
+    assert [scene.task(key).retries for key in ("x", "y", "z")] == [0, 2, 1]
+    scene.workers("a", nthreads=4)
+    assert scene.take() == ["a: run y #1", "a: run w #1", "a: run z #1", "a: run x #1"]
 
 
 def test_replicas_without_sizes_are_refused(scene: Scene) -> None:

@@ -1,6 +1,6 @@
 """Where tasks run, and how idle workers get something to do."""
 
-from shoal.protocol.messages import TaskOptions
+from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -226,3 +226,18 @@ def test_a_task_whose_inputs_have_no_worker_left_waits_for_one(scene: Scene) -> 
 
     scene.join("b")
     assert scene.take() == ["b: run y #1 (x from a)"]
+
+
+def test_a_task_that_waits_for_others_leaves_room_for_one_more(scene: Scene) -> None:
+    """x waits for what it has submitted; a's thread has a substitute until x goes on."""
+    scene.workers("a")
+    scene.submit(x=[], y=[], z=[], w=[])
+    assert scene.take() == ["a: run x #1", "a: run y #1"]
+
+    scene.from_worker("a", WorkerHeartbeat(nwaiting=1))
+    assert scene.take() == ["a: run z #1"]
+    scene.from_worker("a", WorkerHeartbeat(nwaiting=0))
+    scene.finish("y")
+    assert scene.take() == ["c: y in memory at a"]  # what was out counts again
+    scene.finish("z")
+    assert scene.take() == ["c: z in memory at a", "a: run w #1"]

@@ -35,6 +35,7 @@ from shoal.protocol.messages import (
     WantKey,
 )
 from shoal.protocol.payload import dump, dump_small, load, load_call
+from shoal.worker.shell.evaluation import evaluate_item
 
 T = TypeVar("T")
 
@@ -158,7 +159,7 @@ class FakeScheduler:
         inputs = [self.values[number] for number in needs]
         if isinstance(argument, int):
             node, names = code[argument]
-            return node(dict(zip(names, inputs, strict=True)))
+            return evaluate_item(node, dict(zip(names, inputs, strict=True)))
         args, kwargs = load_call(argument, inputs)
         return code(*args, **kwargs)
 

@@ -1,6 +1,7 @@
 """Which client dask computes with, whatever is installed under the name `distributed`."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -119,3 +120,46 @@ def test_where_there_is_no_client_whoever_knows_says_why():
     with pytest.raises(ValueError, match=r"No clients found.\nthis is a task"):
         current.get_client()
     why = ""
+
+
+class Someone:
+    """A client, as far as this goes."""
+
+
+def test_dask_computes_with_the_client_of_a_block_whatever_a_user_had_set():
+    import dask
+
+    ours, others = Someone(), Someone()
+    with dask.config.set(scheduler="threads"):
+        with current.as_current(ours):
+            assert dask.config.get("scheduler") == current._scheduler()
+            assert current.find_client() is ours
+            with current.as_current(others):
+                assert current.find_client() is others
+            assert dask.config.get("scheduler") == current._scheduler()
+        assert dask.config.get("scheduler") == "threads"
+        assert current.find_client() is None
+
+
+def test_blocks_that_end_out_of_order_leave_dask_as_it_was():
+    import dask
+
+    with dask.config.set(scheduler="threads"):
+        first = current.enter(Someone(), for_dask=True)
+        second = current.enter(Someone(), for_dask=True)
+        current.leave(first)
+        current.leave(second)
+        assert dask.config.get("scheduler") == "threads"
+    current._context.set(None)
+
+
+def test_our_frames_are_left_out_of_tracebacks_unless_a_user_wants_them_all():
+    import dask
+
+    from shoal.client.dask_settings import settings_with_client
+
+    [shown] = settings_with_client()["admin.traceback.shorten"][-1:]
+    assert re.match(shown, str(ROOT / "src" / "shoal" / "client" / "client.py"))
+    assert not re.match(shown, "/home/me/shoaling/work.py")
+    with dask.config.set({"admin.traceback.shorten": []}):
+        assert "admin.traceback.shorten" not in settings_with_client()

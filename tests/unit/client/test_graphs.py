@@ -8,35 +8,50 @@ from operator import add, neg
 import pytest
 from dask._task_spec import Task, TaskRef
 
-from shoal.client.bundles import BundleWriter, to_node
+from shoal.client.bundles import BundleWriter
+from shoal.client.conversion import to_node
 from shoal.client.errors import CyclicGraph, MissingKey, UnpicklableTask
-from shoal.client.graphs import BUNDLE_BYTES_MAX, HEAD_TASKS, SLICE_TASKS_MAX, Graph
+from shoal.client.graphs import BUNDLE_BYTES_MAX, HEAD_TASKS, SLICE_TASKS_MAX, Graph, Tasks
+from shoal.protocol.messages import TaskOptions
+from shoal.worker.shell.evaluation import evaluate_item
 
 
 def slices_of(tasks, wanted, live=None):
     live = live or {}
     codes = itertools.count(1)
-    return list(Graph(tasks, wanted, live.get).slices(1000, lambda: next(codes)))
+    return list(Graph(Tasks(tasks), wanted, live.get).slices(1000, lambda: next(codes)))
 
 
-def run(tasks, wanted, values=None):
+def run(tasks, wanted, values=None, **known):
+    """The wanted results, and the order of the tasks."""
+    numbers = {key: n for key, (n, _) in (values or {}).items()}
+    graph = Graph(Tasks(tasks, **known), wanted, numbers.get)
+    return run_slices(graph, dict((values or {}).values()))[:2]
+
+
+def run_slices(graph, here=()):
     """Play scheduler: compute what the slices say, and drop what they let go of.
 
     A task may use what is in its own slice, what is held, and what was there before.
+
+    Returns:
+        The wanted results, the order of the tasks, and the options of each.
     """
-    here = dict((values or {}).values())
-    results = {}
-    order = []
-    for slice_ in slices_of(tasks, wanted, {key: n for key, (n, _) in (values or {}).items()}):
+    here = dict(here)
+    codes = itertools.count(1)
+    results, order, said = {}, [], {}
+    for slice_ in graph.slices(1000, lambda: next(codes)):
         message = slice_.message
         bundles = {code: pickle.loads(payload) for code, payload in slice_.bundles}
+        choices = [message.options or TaskOptions(), *message.other_options]
         for i, key in enumerate(message.keys):
             node, names = bundles[message.codes[i]][message.arguments[i]]
             numbers = message.dependencies[i] if message.dependencies else []
             assert all(number < message.first + i for number in numbers)
             inputs = {name: here[n] for name, n in zip(names, numbers, strict=True)}
-            here[message.first + i] = node(inputs)
+            here[message.first + i] = evaluate_item(node, inputs)
             order.append(key)
+            said[key] = choices[message.option_indices[i] if message.option_indices else 0]
         for place, key in zip(message.wanted, slice_.wanted_keys, strict=True):
             results[key] = here[message.first + place]
         kept = {message.first + place for place in message.held}
@@ -45,7 +60,7 @@ def run(tasks, wanted, values=None):
             for n, value in here.items()
             if (n < message.first or n in kept) and n not in message.let_go
         }
-    return results, order
+    return results, order, said
 
 
 def chain(n):
@@ -101,6 +116,59 @@ def test_the_deepest_input_comes_first():
     assert order == ["d1", "d2", "d3", "leaf", "z"]
 
 
+def test_a_chain_is_one_task_with_the_key_of_the_last():
+    results, order = run(chain(5), ["x4"], fusible=chain(5))
+    assert results == {"x4": 1}
+    assert order == ["x4"]
+
+
+def test_what_is_wanted_or_needed_twice_is_not_fused_away():
+    tasks = chain(5) | {"y": (add, "x1", "x4")}
+    results, order = run(tasks, ["y", "x3"], fusible=tasks)
+    assert results == {"y": 0, "x3": -1}
+    assert order == ["x1", "x3", "x4", "y"]
+
+
+def test_a_chain_may_begin_with_a_task_of_many_inputs():
+    tasks = {"a": 1, "b": 2, "c": (add, "a", "b"), "d": (neg, "c"), "e": (add, "d", "a")}
+    results, order = run(tasks, ["e"], fusible=tasks)
+    assert results == {"e": -2}
+    assert sorted(order) == ["a", "b", "d", "e"]
+
+
+def test_a_chain_may_begin_with_what_is_there_already():
+    tasks = {"b": Task("b", neg, TaskRef("a")), "c": (neg, "b")}
+    results, order = run(tasks, ["c"], {"a": (5, 10)}, fusible=tasks)
+    assert results == {"c": 10}
+    assert order == ["c"]
+
+
+def test_only_what_may_be_fused_is():
+    results, order = run(chain(5), ["x4"], fusible={"x2": None, "x3": None})
+    assert results == {"x4": 1}
+    assert order == ["x0", "x1", "x3", "x4"]
+
+
+def test_tasks_with_different_options_stay_apart():
+    tasks = chain(6)
+    options = {"x2": TaskOptions(retries=1)} | dict.fromkeys(["x3", "x4"], TaskOptions(retries=2))
+    graph = Graph(Tasks(tasks, tasks, (), options), ["x5"], lambda key: None)
+    results, order, said = run_slices(graph)
+    assert results == {"x5": -1}
+    assert order == ["x1", "x2", "x4", "x5"]
+    assert [said[key].retries for key in order] == [0, 1, 2, 0]
+
+
+def test_a_large_graph_of_chains_gives_its_values():
+    tasks = {f"{name}{i}": (neg, f"{before}{i}") for i in range(3000)
+             for before, name in ("ab", "bc", "cd")}  # fmt: skip
+    tasks |= {f"a{i}": i for i in range(3000)}
+    tasks["sum"] = (sum, [f"d{i}" for i in range(3000)])
+    results, order = run(tasks, ["sum"], fusible=tasks)
+    assert results == {"sum": -sum(range(3000))}
+    assert len(order) < 4000  # all but the head's are fused
+
+
 def test_a_wide_graph_keeps_the_order_of_its_leaves():
     tasks = {f"x{i}": i for i in range(100)}
     tasks["sum"] = (sum, list(tasks))
@@ -131,7 +199,7 @@ def test_the_head_of_a_large_graph_leaves_before_the_rest_is_looked_at():
     tasks |= {f"leaf-{i}": i for i in range(50_000)}
     tasks["sum"] = (len, [f"x{i}" for i in range(50_000)])
     codes = itertools.count()
-    graph = Graph(tasks, ["sum"], looked_at.append)
+    graph = Graph(Tasks(tasks), ["sum"], looked_at.append)
     first = next(graph.slices(1, lambda: next(codes)))
     assert HEAD_TASKS <= len(first.message.keys) < 2 * HEAD_TASKS
     assert len(set(looked_at)) < 60_000
@@ -142,7 +210,7 @@ def test_a_graph_given_up_half_way_lets_go_of_what_it_held():
     tasks = {f"x{i}": i for i in range(9000)}
     tasks["sum"] = (sum, list(tasks))
     codes = itertools.count(1)
-    graph = Graph(tasks, ["sum"], lambda key: None)
+    graph = Graph(Tasks(tasks), ["sum"], lambda key: None)
     slices = graph.slices(1, lambda: next(codes))
     sent = [next(slices), next(slices)]
     held = {s.message.first + place for s in sent for place in s.message.held}
@@ -157,7 +225,7 @@ def test_a_graph_sent_whole_holds_nothing_and_needs_no_end():
     tasks = {f"x{i}": i for i in range(9000)}
     tasks["sum"] = (sum, list(tasks))
     codes = itertools.count(1)
-    graph = Graph(tasks, ["sum"], lambda key: None)
+    graph = Graph(Tasks(tasks), ["sum"], lambda key: None)
     sent = list(graph.slices(1, lambda: next(codes)))
     held = {s.message.first + place for s in sent for place in s.message.held}
     assert held == {number for s in sent for number in s.message.let_go}
@@ -169,6 +237,24 @@ def test_large_constants_make_small_bundles():
     [slice_] = slices_of(tasks, list(tasks))
     assert all(len(payload) <= BUNDLE_BYTES_MAX for _, payload in slice_.bundles)
     assert sum(len(pickle.loads(payload)) for _, payload in slice_.bundles) == 40
+
+
+@pytest.mark.parametrize("ntasks", [40, 5000])
+def test_a_large_constant_that_tasks_share_travels_once(ntasks):
+    large = b"x" * 1_000_000
+    tasks = {f"x{i}": (add, large, bytes([i % 256])) for i in range(ntasks - 1)}
+    tasks["new"] = Task("new", add, large, b"y")
+    tasks["sum"] = (lambda *parts: sum(len(part) for part in parts), *tasks)
+    assert sum(slice_.nbytes for slice_ in slices_of(tasks, ["sum"])) < 1_000_000 + 300 * ntasks
+    results, order = run(tasks, ["sum"])
+    assert results == {"sum": 1_000_001 * ntasks}
+    assert len(order) == ntasks + 2
+
+
+def test_a_large_constant_of_one_task_stays_with_it():
+    results, order = run({"x": (len, [0] * 100_000), "y": (neg, "x")}, ["y"])
+    assert results == {"y": -100_000}
+    assert order == ["x", "y"]
 
 
 def test_one_task_larger_than_a_bundle_travels_alone():
@@ -194,12 +280,36 @@ def test_functions_of_main_travel_by_value():
     assert results == {"b": 3}
 
 
+def test_what_exists_only_in_the_program_is_read_once_for_all_bundles():
+    def local(x):
+        return x + 1
+
+    tasks = {f"x{i}": (local, i) for i in range(200)}
+    slices = slices_of(tasks, list(tasks))
+    items = [item for s in slices for _, payload in s.bundles for item in pickle.loads(payload)]
+    assert len({id(node.func) for node, _ in items}) == 1
+    assert items[0][0].func is not local
+
+
+def test_classes_of_main_travel_by_value():
+    class Local:
+        def __init__(self, x):
+            self.x = x
+
+        def get(self):
+            return self.x
+
+    Local.__module__ = "__main__"
+    results, _ = run({"a": (Local, 1), "b": (Local.get, "a"), "c": (Local(2).get,)}, ["b", "c"])
+    assert results == {"b": 1, "c": 2}
+
+
 def test_the_task_that_can_not_be_pickled_is_named():
     writer = BundleWriter()
-    items = [(to_node(i, (len, [i]), {}), ()) for i in range(3)]
-    items.append((to_node("bad", (len, (x for x in "abc")), {}), ()))
+    items = [(to_node(i, (len, [i]), {})[0], ()) for i in range(3)]
+    items.append((to_node("bad", (len, (x for x in "abc")), {})[0], ()))
     with pytest.raises(UnpicklableTask, match="'bad'"):
-        writer.write(items)
+        writer.write(items, [0, 1, 2, "bad"])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import dask
 import pytest
 
 from shoal.client import errors
-from shoal.client.computing import in_shape_of, replaced, tasks_of
+from shoal.client.computing import in_shape_of, replaced
 from shoal.client.future import Future
 from shoal.client.options import (
     connect_seconds,
@@ -94,13 +94,6 @@ def test_results_take_the_places_of_keys_and_futures():
     assert replaced(y, values.get, "skipped") is None
 
 
-def test_graphs_come_in_many_forms():
-    delayed = dask.delayed(len)([1, 2])
-    assert len(tasks_of(delayed)) >= 1
-    assert tasks_of({"a": 1}) == {"a": 1}
-    assert delayed.key in tasks_of(delayed.__dask_graph__())
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -127,29 +120,6 @@ def test_errors_travel_and_say_what_to_do(error):
     assert str(again) == str(error)
     assert vars(again) == vars(error)
     assert len(str(error)) > 40
-
-
-def test_many_delayed_calls_are_not_culled_one_by_one(monkeypatch):
-    """Dask's own way takes quadratic time; ours must find the very same tasks."""
-    from dask.highlevelgraph import Layer
-
-    one = dask.delayed(len)([1, 2])
-    calls = [dask.delayed(max)(one, i) for i in range(20)]
-    seen = {}
-
-    def look(expr, keys, **_):
-        with monkeypatch.context() as patched:
-            patched.setattr(Layer, "cull", None)
-            seen["ours"] = tasks_of(expr)
-        seen["dask's"] = expr.__dask_graph__()
-        return list(keys)
-
-    dask.compute(*calls, scheduler=look)
-    assert set(seen["ours"]) == set(seen["dask's"])
-    dask.compute(dask.delayed(sum)(calls), scheduler=look)
-    assert set(seen["ours"]) == set(seen["dask's"])
-    with dask.config.set(delayed_optimize=lambda dsk, keys, **_: dsk):
-        assert one.compute(scheduler=lambda expr, keys, **_: [tasks_of(expr)])
 
 
 @pytest.mark.parametrize("option", [{"resources": {"GPU": 1}}, {"actor": True}])

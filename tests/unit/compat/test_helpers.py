@@ -158,3 +158,21 @@ def test_pickles_hold_functions_and_give_away_buffers() -> None:
 def test_constants_describe_this_system() -> None:
     assert [system.LINUX, system.MACOS, system.WINDOWS].count(True) == 1
     assert 0 < system.MEMORY_LIMIT == system.memory_limit()
+
+
+def test_a_message_as_frames_shares_its_buffers_and_comes_back() -> None:
+    numpy = pytest.importorskip("numpy")
+    large = numpy.arange(1000)
+    frames = pickling.to_frames({"x": large, "y": [1, functools.partial(operator.add, 1)]})
+    assert len(frames) == 2
+    assert numpy.shares_memory(numpy.frombuffer(frames[1], dtype=large.dtype), large)
+    back = pickling.from_frames(frames)
+    assert (back["x"] == large).all()
+    assert back["y"][1](2) == 3
+
+
+def test_descriptions_of_files_can_be_pickled_though_arrow_forgot() -> None:
+    filesystems = pytest.importorskip("pyarrow.fs")
+    info = filesystems.FileInfo("a/b", filesystems.FileType.File, size=3, mtime_ns=5)
+    back = pickling.loads(pickling.dumps([info]))[0]
+    assert (back.path, back.type, back.size, back.mtime_ns) == ("a/b", info.type, 3, 5)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.pickling import to_frames as dumps
+    from shoal.compat.pickling import from_frames as loads
     import shoal.compat.pickling as pickle
 
-    __all__ = ['pickle']
+    __all__ = ['dumps', 'loads', 'pickle']
 
 become(__name__)

@@ -5,7 +5,7 @@ tasks that are ready, workers with room.  The end of the step carries all of it 
 that a burst of a thousand events costs one decision.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from shoal.ids import Epoch, RunId, TaskId
 from shoal.protocol.messages import FreeReplicas, Message
@@ -22,8 +22,11 @@ from shoal.scheduler.policies.stealing import TakeFromBacklog
 class Core:
     """The state, the policies, and the lists of one step."""
 
-    def __init__(self, settings: SchedulerSettings, epoch: Epoch) -> None:
+    def __init__(
+        self, settings: SchedulerSettings, epoch: Epoch, services: Mapping[str, int]
+    ) -> None:
         self.settings = settings
+        self.services = services
         self.state = SchedulerState(settings, epoch)
         self.queuing = LateBinding(settings)
         self.placement = EarliestStart(settings)
@@ -36,6 +39,7 @@ class Core:
         self.wake_at: float | None = None  # when to be woken, at the latest
         self.starting: list[Task] = []  # released tasks that may have to be computed
         self.releasing: list[Task] = []  # tasks that may not be needed any more
+        self.nforgets_left = 0  # tasks that this step may still forget
         self.ready: list[Task] = []  # waiting tasks that have all inputs
         self.refill: dict[Worker, None] = {}  # workers with another load, new room or new backlog
         self.freeing: dict[Worker, list[TaskId]] = {}  # replicas to be dropped
@@ -49,6 +53,9 @@ class Core:
         assert (before, state) in DECLARED, f"{task!r} can't become {state}"
         self.record((self.now, task.key, before, state, self.cause, self.step))
         ntasks = self.state.ntasks
+        ntasks[before] -= 1
+        ntasks[state] += 1
+        ntasks = task.prefix.ntasks
         ntasks[before] -= 1
         ntasks[state] += 1
         task.state = state

@@ -36,6 +36,7 @@ def check(state: SchedulerState) -> Iterator[str]:
     yield from indexes_agree(state)
     yield from wants_mirror(state)
     yield from scattered_values_are_awaited(state)
+    yield from locks_have_live_holders(state)
     yield from ready_work_moves(state)
 
 
@@ -56,7 +57,8 @@ def state_fits_facts(state: SchedulerState, task: Task) -> Iterator[str]:
         yield f"{task!r} is forgotten but indexed"
     if task.state == RELEASED and task.is_needed:
         yield f"{task!r} is needed but nothing is done about it"
-    if task.state == RELEASED and task.dependents is None and not task.is_needed:
+    is_due = task in state.of_no_use
+    if task.state == RELEASED and task.dependents is None and not task.is_needed and not is_due:
         yield f"{task!r} is of no use but not forgotten"
     if task.state in NEEDS_INPUTS | {MEMORY} and not task.is_needed:
         yield f"{task!r} is not needed by anybody"
@@ -165,12 +167,27 @@ def indexes_agree(state: SchedulerState) -> Iterator[str]:
     kept = Counter({name: n for name, n in state.ntasks.items() if n})
     if kept != real:
         yield f"counted by state {dict(kept)}, there are {dict(real)}"
+    yield from prefixes_count(state)
     users = Counter(task.code.id for task in state.tasks.values() if task.code is not None)
     for client in state.clients.values():
         users.update(code.id for code in client.codes.values())
     for code in state.codes.values():
         if code.nusers != users[code.id]:
             yield f"{code!r} has {users[code.id]} users in truth"
+
+
+def prefixes_count(state: SchedulerState) -> Iterator[str]:
+    """The counts of each prefix are exact."""
+    real: dict[str, Counter[str]] = {}
+    for task in state.tasks.values():
+        if state.prefixes.get(task.prefix.name) is not task.prefix:
+            yield f"{task!r} is of a prefix that is not known"
+        real.setdefault(task.prefix.name, Counter())[task.state] += 1
+    for name, prefix in state.prefixes.items():
+        kept = Counter({state: n for state, n in prefix.ntasks.items() if n})
+        there = real.get(name, Counter())
+        if kept != there or prefix.nlive != there.total():
+            yield f"{prefix!r} counts {prefix.nlive}, {dict(kept)}; there are {dict(there)}"
 
 
 def wants_mirror(state: SchedulerState) -> Iterator[str]:
@@ -207,6 +224,16 @@ def scattered_values_are_awaited(state: SchedulerState) -> Iterator[str]:
     for task in state.tasks.values():
         if task.state == WAITING and task.code is None and task not in state.scattering:
             yield f"{task!r} waits for a value that nobody brings"
+
+
+def locks_have_live_holders(state: SchedulerState) -> Iterator[str]:
+    """Whoever holds a lock or waits for it is connected, and nobody waits for himself."""
+    for name, lock in state.locks.items():
+        for claim in (lock.holder, *lock.waiting):
+            if state.clients.get(claim.client.id) is not claim.client:
+                yield f"the lock {name!r} is claimed by {claim.client}, which has gone"
+        if lock.holder in lock.waiting:
+            yield f"{lock.holder.client} holds the lock {name!r} and waits for it, as one claim"
 
 
 def ready_work_moves(state: SchedulerState) -> Iterator[str]:

@@ -5,18 +5,22 @@ from collections.abc import Callable
 from shoal.ids import ClientTaskId, Key, TaskId
 from shoal.protocol.calls import (
     AwaitWorkers,
+    DescribeTasks,
     HasWhat,
     NThreads,
     Placement,
     PlaceScatter,
+    Processing,
     Story,
+    TaskDescription,
+    TaskStates,
     WhoHas,
     answer,
 )
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.placing import to_priority
-from shoal.scheduler.machine.releasing import settle_needs
+from shoal.scheduler.machine.releasing import settle_all
 from shoal.scheduler.model.entities import ERRED, MEMORY, NO_OPTIONS, RELEASED, Client, Task, Worker
 from shoal.scheduler.model.state import link_want
 from shoal.scheduler.policies.placement import choose_scatter
@@ -45,6 +49,32 @@ def on_n_threads(core: Core, client: Client, call: NThreads) -> None:
     core.to_client(client, answer(call.request, threads))
 
 
+def on_processing(core: Core, client: Client, call: Processing) -> None:
+    """What was given to each worker, and how many seconds each task is expected to take."""
+    given = {
+        worker.address: {task.key: us * 1e-6 for task, us in worker.processing.items()}
+        for worker in _asked(core, call)
+    }
+    core.to_client(client, answer(call.request, given))
+
+
+def on_task_states(core: Core, client: Client, call: TaskStates) -> None:
+    """The state of each task that is known."""
+    tasks = core.state.tasks
+    if call.keys is None:
+        states = {key: task.state for key, task in tasks.items()}
+    else:
+        states = {key: task.state for key in call.keys if (task := tasks.get(key)) is not None}
+    core.to_client(client, answer(call.request, states))
+
+
+def on_describe_tasks(core: Core, client: Client, call: DescribeTasks) -> None:
+    """All about each task that is known."""
+    tasks = core.state.tasks
+    found = [_describe(task) for key in call.keys if (task := tasks.get(key)) is not None]
+    core.to_client(client, answer(call.request, found))
+
+
 def on_story(core: Core, client: Client, call: Story) -> None:
     """Recorded transitions of the keys, oldest first.  Cost: O(records of the story)."""
     core.to_client(client, answer(call.request, core.story.about(call.keys)))
@@ -65,8 +95,7 @@ def on_await_workers(core: Core, client: Client, call: AwaitWorkers) -> None:
 
 def on_place_scatter(core: Core, client: Client, call: PlaceScatter) -> None:
     """Say where values shall go, as soon as there is a worker; they are wanted from now on."""
-    if core.releasing:
-        settle_needs(core)
+    settle_all(core)
     numbers = [ClientTaskId(call.first + index) for index in range(len(call.keys))]
     for number, key in zip(numbers, call.keys, strict=True):
         if number in client.tasks:  # asked again: where it was to go before counts no more
@@ -105,7 +134,27 @@ def _answer_when_possible(
         core.awaiting[client, request] = answers
 
 
-def _asked(core: Core, call: HasWhat | NThreads) -> list[Worker]:
+def _describe(task: Task) -> TaskDescription:
+    failure = task.failure
+    return TaskDescription(
+        task.key,
+        task.state,
+        task.prefix.name,
+        nbytes=task.nbytes,
+        kind=task.kind,
+        retries=task.retries,
+        blame=task.blame,
+        run=task.run,
+        holders=[worker.address for worker in task.who_has or ()],
+        placed_on="" if task.worker is None else task.worker.address,
+        dependencies=[dependency.key for dependency in task.dependencies],
+        dependents=[dependent.key for dependent in task.dependents or ()],
+        error="" if failure is None else failure.text,
+        traceback="" if failure is None else failure.traceback_text,
+    )
+
+
+def _asked(core: Core, call: HasWhat | NThreads | Processing) -> list[Worker]:
     if call.workers is None:
         return list(core.state.workers.values())
     return list(core.state.workers_named(call.workers))

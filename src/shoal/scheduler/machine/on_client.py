@@ -24,7 +24,7 @@ from shoal.protocol.messages import (
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import stop_bringing, tell
 from shoal.scheduler.machine.placing import to_priority
-from shoal.scheduler.machine.releasing import drop_user, settle_needs
+from shoal.scheduler.machine.releasing import drop_user, settle_all
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.model.entities import NO_OPTIONS, RELEASED, Client, Task
 from shoal.scheduler.model.state import (
@@ -54,17 +54,20 @@ def on_forget_client_code(core: Core, client: Client, message: ForgetClientCode)
 def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
     """Make the tasks that are new, link them, and note what is wanted.  Cost: O(tasks + edges)."""
     _check_columns(client, message)
-    if core.releasing:
-        settle_needs(core)
-    options = message.options or NO_OPTIONS
-    priority = to_priority(options.priority, _first_sequence(core, client, message))
+    settle_all(core)
+    choices = [message.options or NO_OPTIONS, *message.other_options]
+    sequence = _first_sequence(core, client, message)
+    priorities = [to_priority(options.priority, sequence) for options in choices]
+    chosen = message.option_indices
     known = core.state.tasks
     dependencies = message.dependencies
     tasks: list[Task] = []
     for index, key in enumerate(message.keys):
         task = known.get(key)
         if task is None:
-            task = _new_task(core, client, message, index, priority + index, options)
+            choice = chosen[index] if chosen else 0
+            priority = priorities[choice] + index
+            task = _new_task(core, client, message, index, priority, choices[choice])
             if dependencies and dependencies[index]:
                 _link(core, client, message, tasks, task, dependencies[index])
         tasks.append(task)
@@ -85,8 +88,7 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
 
 def on_want_key(core: Core, client: Client, message: WantKey) -> None:
     """A future that came from elsewhere: want what it names, if it is known."""
-    if core.releasing:
-        settle_needs(core)
+    settle_all(core)
     task = core.state.tasks.get(message.key)
     if task is None:
         core.to_client(client, TaskCancelled(message.task, "unknown"))
@@ -157,6 +159,7 @@ def _check_columns(client: Client, message: SubmitTasks) -> None:
         or len(message.codes) not in (1, ntasks)
         or len(message.dependencies) not in (0, ntasks)
         or len(message.prefix_indices) not in (0, ntasks)
+        or len(message.option_indices) not in (0, ntasks)
         or not message.prefixes
     ):
         raise ProtocolError("SubmitTasks has columns of different lengths")
@@ -165,6 +168,9 @@ def _check_columns(client: Client, message: SubmitTasks) -> None:
     nprefixes = len(message.prefixes)
     if not all(0 <= index < nprefixes for index in message.prefix_indices):
         raise ProtocolError("SubmitTasks names a prefix that it does not have")
+    noptions = len(message.other_options)
+    if not all(0 <= index <= noptions for index in message.option_indices):
+        raise ProtocolError("SubmitTasks names options that it does not have")
     for index in (*message.held, *(message.wanted or ())):
         if not 0 <= index < ntasks:
             raise ProtocolError("SubmitTasks refers to a task that it does not have")

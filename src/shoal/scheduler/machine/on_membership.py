@@ -1,5 +1,7 @@
 """Workers and clients come and go."""
 
+from typing import Final
+
 from shoal.errors import KilledWorker, NameTaken
 from shoal.ids import ClientId, WorkerId
 from shoal.protocol.exceptions import to_failure
@@ -9,14 +11,18 @@ from shoal.protocol.messages import (
     RegisterWorker,
     WorkerWelcome,
 )
+from shoal.scheduler.machine.coordination.locks import drop_claims
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, lose_scattered
 from shoal.scheduler.machine.on_call import answer_waiting_calls, drop_waiting_calls
 from shoal.scheduler.machine.on_client import drop_client
 from shoal.scheduler.machine.placing import unplace, update_load
 from shoal.scheduler.machine.waiting import fail, wait_again
-from shoal.scheduler.model.entities import Client, Worker, host_of
+from shoal.scheduler.model.entities import Client, Task, Worker, host_of
 from shoal.scheduler.policies.blame import suspects
+
+DEATHS_MAX: Final = 1000
+"""How many deaths are remembered, for the errors of tasks that die again and again."""
 
 
 def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
@@ -46,6 +52,10 @@ def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
     worker.memory_limit = message.memory_limit
     worker.resources = message.resources
     state.add_worker(worker)
+    if message.predecessor:
+        state.deaths[worker.host, message.predecessor] = message.predecessor_death
+        if len(state.deaths) > DEATHS_MAX:
+            del state.deaths[next(iter(state.deaths))]
     settings = core.settings
     core.to_worker(
         worker,
@@ -72,10 +82,12 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     blamed = [] if expected or worker.is_leaving else suspects(worker)
     for task in blamed:
         task.blame += 1
+        core.state.died_under.setdefault(task, []).append((worker.host, worker.pid))
     for task in list(worker.processing):
         unplace(core, task, recall=False)
         if task.blame > core.settings.allowed_failures and task in blamed:
-            error = KilledWorker(task.key, worker.address, task.blame, reason)
+            causes = _causes_of(core, task)
+            error = KilledWorker(task.key, worker.address, task.blame, reason, causes)
             fail(core, task, to_failure(error, task.key, worker.address))
         else:
             wait_again(core, task)
@@ -90,13 +102,19 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     worker.outbox.clear()
 
 
+def _causes_of(core: Core, task: Task) -> list[str]:
+    """What workers died of that may have run `task`; their successors may not have told yet."""
+    victims = core.state.died_under.get(task, [])
+    return [core.state.deaths[victim] for victim in victims if victim in core.state.deaths]
+
+
 def on_register_client(core: Core, message: RegisterClient) -> Client:
     """Register a client."""
     state = core.state
     client = Client(ClientId(state.next_client_id), message.name, core.now)
     state.next_client_id += 1
     state.clients[client.id] = client
-    core.to_client(client, ClientWelcome(state.epoch))
+    core.to_client(client, ClientWelcome(state.epoch, services=dict(core.services)))
     return client
 
 
@@ -104,6 +122,7 @@ def remove_client(core: Core, client: Client) -> None:
     """A client has gone: what only it wanted is let go."""
     drop_client(core, client)
     drop_waiting_calls(core, client)
+    drop_claims(core, client)
     del core.state.clients[client.id]
     core.speaking.pop(client, None)
     client.outbox.clear()

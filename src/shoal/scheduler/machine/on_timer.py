@@ -1,5 +1,6 @@
 """What is due with time: silent workers are lost, runs that can't have begun are taken back."""
 
+from shoal.observe.reasons import TOO_SILENT
 from shoal.protocol.messages import RecallRuns, Shutdown
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.on_membership import remove_worker
@@ -14,7 +15,7 @@ def on_timer(core: Core) -> list[Worker]:
     silent = silent_workers(core.state.workers.values(), ttl, core.now)
     for worker in silent:
         remove_worker(core, worker, f"it was silent for {ttl:.0f} s", expected=False)
-        core.to_worker(worker, Shutdown(f"the scheduler did not hear from it for {ttl:.0f} s"))
+        core.to_worker(worker, Shutdown(f"{TOO_SILENT} for {ttl:.0f} s"))
     if core.state.workers:
         core.wake_by(min(w.heard_at for w in core.state.workers.values()) + ttl + 1)
     idle = core.state.open.lowest()

@@ -107,6 +107,9 @@ def on_replicas_added(core: Core, worker: Worker, message: ReplicasAdded) -> Non
             core.free(worker, number)
         else:
             adopt_replica(core, task, worker, nbytes)
+    received_bytes = sum(message.nbytes)
+    worker.received_bytes += received_bytes
+    core.state.received_bytes += received_bytes
 
 
 def on_replicas_gone(core: Core, worker: Worker, message: ReplicasGone) -> None:
@@ -118,8 +121,15 @@ def on_replicas_gone(core: Core, worker: Worker, message: ReplicasGone) -> None:
 
 
 def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) -> None:
-    """A sign of life; that it was heard is recorded for every message alike."""
+    """A sign of life; that it was heard is recorded for every message alike.
+
+    A task that waits for other tasks leaves its thread to a substitute, so one more may be sent.
+    """
     worker.memory_bytes = message.memory_bytes
+    slots_max = core.queuing.slots(worker.nthreads) + message.nwaiting
+    if slots_max != worker.slots_max:
+        worker.slots_max = slots_max
+        core.refill[worker] = None
 
 
 def on_worker_leaving(core: Core, worker: Worker, message: WorkerLeaving) -> None:

@@ -20,12 +20,28 @@ from shoal.scheduler.model.state import unlink_dependencies, unlink_replica
 def settle_needs(core: Core) -> None:
     """Start what is needed and let go of what is not, until neither changes anything.
 
-    Handlers that look a key up call it first: a release and a new task of the same key may come in
-    one frame, and the new task must not find the old one.
+    What is of no use any more may be so many tasks that others would wait too long until all are
+    forgotten; then the rest is due in a step of its own.
     """
+    state = core.state
+    for _ in range(min(core.nforgets_left, len(state.of_no_use))):
+        core.releasing.append(state.of_no_use.popitem()[0])
     while core.starting or core.releasing:
         start_all(core)
         release_all(core)
+    if state.of_no_use:
+        core.wake_by(core.now)
+
+
+def settle_all(core: Core) -> None:
+    """As `settle_needs`, with nothing left over: for handlers that look a key up.
+
+    A release and a new task of the same key may come in one frame, and the new task must not find
+    the old one.  Cost: O(tasks that are due).
+    """
+    if core.releasing or core.state.of_no_use:
+        core.nforgets_left = len(core.state.tasks)
+        settle_needs(core)
 
 
 def release_all(core: Core) -> None:
@@ -36,8 +52,13 @@ def release_all(core: Core) -> None:
             continue
         if task.state not in (RELEASED, ERRED):
             _release(core, task)
-        if task.dependents is None:
+        if task.dependents is not None:
+            continue
+        if core.nforgets_left > 0:
+            core.nforgets_left -= 1
             _forget(core, task)
+        else:
+            core.state.of_no_use[task] = None
 
 
 def drop_user(core: Core, code: Code) -> None:
@@ -75,9 +96,15 @@ def _forget(core: Core, task: Task) -> None:
     if task.dependencies:
         core.releasing.extend(unlink_dependencies(task))
     state = core.state
+    if state.of_no_use:
+        state.of_no_use.pop(task, None)
+    if task.blame:
+        state.died_under.pop(task, None)
     del state.tasks[task.key]
     del state.task_by_id[task.id]
     state.ntasks[FORGOTTEN] -= 1
+    task.prefix.ntasks[FORGOTTEN] -= 1
+    task.prefix.nlive -= 1
     if task.code is not None:
         drop_user(core, task.code)
         task.code = None

@@ -4,13 +4,15 @@ Each event is one step: its handlers note what became due, `_settle` carries tha
 to be said waits in outboxes for `take_outgoing`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from shoal.ids import Epoch
 from shoal.protocol import calls, messages
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
 from shoal.scheduler.machine import on_call, on_client, on_worker
+from shoal.scheduler.machine.coordination import locks
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.on_membership import (
     on_register_client,
@@ -47,20 +49,32 @@ FROM_CLIENT: Final[dict[type[Message], Handler]] = {
     messages.ReleaseTasks: on_client.on_release_tasks,
     messages.CancelTasks: on_client.on_cancel_tasks,
     messages.ClientHeartbeat: on_client.on_client_heartbeat,
+    messages.ReleaseLock: locks.on_release_lock,
     calls.WhoHas: on_call.on_who_has,
     calls.HasWhat: on_call.on_has_what,
     calls.NThreads: on_call.on_n_threads,
     calls.Story: on_call.on_story,
     calls.AwaitWorkers: on_call.on_await_workers,
     calls.PlaceScatter: on_call.on_place_scatter,
+    calls.Processing: on_call.on_processing,
+    calls.TaskStates: on_call.on_task_states,
+    calls.DescribeTasks: on_call.on_describe_tasks,
+    calls.AcquireLock: locks.on_acquire_lock,
+    calls.IsLocked: locks.on_is_locked,
 }
 
 
 class SchedulerMachine:
     """Decides what every task does next.  A step that raises is a bug, and ends the service."""
 
-    def __init__(self, settings: SchedulerSettings, epoch: Epoch) -> None:
-        self._core = Core(settings, epoch)
+    def __init__(
+        self,
+        settings: SchedulerSettings,
+        epoch: Epoch,
+        services: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """`services`: what else our process serves, by port; clients are told as they come."""
+        self._core = Core(settings, epoch, services)
 
     @property
     def state(self) -> SchedulerState:
@@ -71,6 +85,11 @@ class SchedulerMachine:
     def story(self) -> Story:
         """The latest transitions."""
         return self._core.story
+
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether tasks are to be forgotten in steps to come; the machine asks to be woken."""
+        return bool(self._core.state.of_no_use)
 
     @property
     def wake_at(self) -> float | None:
@@ -160,6 +179,7 @@ class SchedulerMachine:
         core.now = now
         core.step += 1
         core.cause = cause
+        core.nforgets_left = core.settings.forgets_max
         return core
 
     def _settle(self) -> None:

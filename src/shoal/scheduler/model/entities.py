@@ -38,15 +38,26 @@ NO_OPTIONS: Final = TaskOptions()
 
 
 class Prefix:
-    """All tasks of one function, as their keys say: how long they take."""
+    """All tasks of one function, as their keys say: how many there are, how long they take."""
 
-    __slots__ = ("duration_us", "name", "nfailed", "nfinished")
+    __slots__ = (
+        "duration_us",
+        "name",
+        "nfailed",
+        "nfinished",
+        "nfinished_before",
+        "nlive",
+        "ntasks",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.duration_us = -1  # moving average; -1 = none has finished yet
         self.nfinished = 0
         self.nfailed = 0
+        self.nlive = 0  # tasks that are not forgotten
+        self.nfinished_before = 0  # when there last were none
+        self.ntasks = dict.fromkeys(STATES, 0)  # by state
 
     def __repr__(self) -> str:
         return f"<Prefix {self.name!r}: {self.nfinished} finished, {self.duration_us} us>"
@@ -166,6 +177,7 @@ class Worker:
         "outbox",
         "pid",
         "processing",
+        "received_bytes",
         "resources",
         "runs_suspect",
         "sent_us",
@@ -196,6 +208,7 @@ class Worker:
         self.backlog_us = 0  # entries that no longer hold are skipped
         self.has_what: dict[Task, None] = {}
         self.nbytes = 0
+        self.received_bytes = 0  # of results that came from elsewhere, in all its life
         self.told: dict[Code, None] = {}
         self.newest_run: RunId = NO_RUN  # that was sent to it
         self.last_recalled: RunId = NO_RUN  # runs up to this one were considered for recall

@@ -46,5 +46,8 @@ class SchedulerSettings:
     unreachable_seconds: float = 30.0
     """How long we remember that one worker could not reach another."""
 
+    forgets_max: int = 2000
+    """Tasks forgotten in one step, some milliseconds of work; others are due in the next ones."""
+
     story_records_max: int = 10_000
     """Transitions that the story keeps (about 150 bytes each)."""

@@ -4,6 +4,7 @@ from shoal.ids import ClientId, ClientTaskId, CodeId, Epoch, Key, TaskId, Worker
 from shoal.protocol.messages import TaskOptions
 from shoal.scheduler.model.entities import RELEASED, STATES, Client, Code, Prefix, Task, Worker
 from shoal.scheduler.model.loads import LoadIndex
+from shoal.scheduler.model.locks import Lock
 from shoal.scheduler.model.queue import TaskQueue
 from shoal.scheduler.model.settings import SchedulerSettings
 
@@ -23,10 +24,16 @@ class SchedulerState:
         self.prefixes: dict[str, Prefix] = {}
         self.codes: dict[CodeId, Code] = {}
         self.queue = TaskQueue()
+        self.locks: dict[str, Lock] = {}  # those that are held, by name
+        self.died_under: dict[Task, list[tuple[str, int]]] = {}
+        """Task -> the workers, by host and process id, that died as they may have run it."""
+        self.deaths: dict[tuple[str, int], str] = {}  # how workers died, as successors told
         self.unrunnable: dict[Task, None] = {}  # whose state is no-worker
+        self.of_no_use: dict[Task, None] = {}  # to be forgotten in steps to come
         self.scattering: dict[Task, dict[Client, dict[Worker, None]]] = {}
         """Awaited scattered value -> who brings it -> which workers shall get it from there."""
         self.ntasks = dict.fromkeys(STATES, 0)  # by state
+        self.received_bytes = 0  # of results that workers got from elsewhere, those gone too
         self.loads = LoadIndex()  # every worker, by expected work per thread
         self.open = LoadIndex()  # workers with room, by work that was sent to them
         self.backlogged = LoadIndex()  # workers with a backlog, by expected work per thread
@@ -58,17 +65,22 @@ class SchedulerState:
         key: Key,
         code: Code | None,
         argument: bytes | int,
-        prefix: str,
+        prefix_name: str,
         priority: int,
         options: TaskOptions,
     ) -> Task:
         """A task under a key that is new, in every index, and released; not linked to anything."""
         id = TaskId(self.next_task_id)
         self.next_task_id += 1
-        task = Task(key, id, code, argument, self.prefix(prefix), priority, options)
+        prefix = self.prefix(prefix_name)
+        if not prefix.nlive:
+            prefix.nfinished_before = prefix.nfinished
+        prefix.nlive += 1
+        task = Task(key, id, code, argument, prefix, priority, options)
         self.tasks[key] = task
         self.task_by_id[id] = task
         self.ntasks[RELEASED] += 1
+        prefix.ntasks[RELEASED] += 1
         return task
 
     def add_worker(self, worker: Worker) -> None:

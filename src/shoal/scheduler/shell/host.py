@@ -46,7 +46,7 @@ class Host(Protocol):
     def operations(self) -> Answering:
         """Calls that the machine can't answer."""
 
-    def identity(self) -> Identity:
+    def describe(self) -> Identity:
         """What the scheduler and its workers are."""
 
     def worker_joined(self, peer: Any, message: RegisterWorker) -> Worker:

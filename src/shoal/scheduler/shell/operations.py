@@ -75,7 +75,7 @@ class Operations:
 
     async def on_scheduler_identity(self, call: SchedulerIdentity) -> Message:
         """What the scheduler and its workers are."""
-        return answer(call.request, self._scheduler.identity())
+        return answer(call.request, self._scheduler.describe())
 
     async def on_run_on_scheduler(self, call: RunOnScheduler) -> Message:
         """Call a client's function here."""

@@ -13,14 +13,18 @@ import secrets
 import socket
 import time
 from collections.abc import Generator, Mapping, Sequence
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from shoal.comms import Listener, ProtocolError, listen, new_token, publish_token
+from shoal.comms.addresses import TCP, parse_address
 from shoal.comms.authority import Publication
 from shoal.comms.exchange import ReplicaExchange
 from shoal.errors import NameTaken
 from shoal.ids import Epoch
+from shoal.observe.facts import FactsOfScheduler, facts_of_identity
+from shoal.observe.links import HERE, PAGE
 from shoal.observe.status import Status
 from shoal.observe.views import SchedulerView
 from shoal.protocol.calls import (
@@ -35,6 +39,7 @@ from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, Shu
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
+from shoal.scheduler.shell.frames import ClientFrames
 from shoal.scheduler.shell.operations import Operations
 from shoal.scheduler.shell.peers import Peer
 from shoal.scheduler.shell.settings import read_settings
@@ -68,6 +73,7 @@ class Scheduler(SchedulerView):
         validate: bool = False,
         worker_saturation: float | None = None,
         services: Mapping[str, int] | None = None,
+        dashboard_address: str | int | None = None,
     ) -> None:
         """Nothing happens before it is started.
 
@@ -81,24 +87,31 @@ class Scheduler(SchedulerView):
             worker_ttl: silence after which a worker is lost.
             validate: check every invariant after every step; slow, for tests.
             worker_saturation: runs out at once per thread.
+            services: what else this process serves, by port; clients are told.
+            dashboard_address: where to serve the web page: ":8787" (our host, and this port or the
+                next that is free), "127.0.0.1:0" (any free port), or None for none.
         """
         self.settings = read_settings(
             allowed_failures=allowed_failures,
             worker_ttl_seconds=worker_ttl,
             worker_saturation=worker_saturation,
         )
-        self.machine = SchedulerMachine(self.settings, Epoch(secrets.randbits(63) | 1))
+        self.services = dict(services or {})
+        epoch = Epoch(secrets.randbits(63) | 1)
+        self.machine = SchedulerMachine(self.settings, epoch, self.services)
         super().__init__(self.machine.state, self.machine.story)
         self.id = f"Scheduler-{secrets.token_hex(16)}"
         self.token = token or new_token()
         self.address = ""
-        self.services = dict(services or {})
+        self.http_server: Any = None  # the web page, once it is bound
+        self._dashboard_address = dashboard_address
         self.status = Status.created
         self.operations = Operations(self)
         self._asked = _address(protocol, host, port, self.id)
         self._sock = sock
         self._validate = validate
         self._started_at = time.time()  # for display only
+        self._frames = ClientFrames(self.machine, self._receive_from_client, self._refuse)
         self._peers: dict[Worker | Client, Peer] = {}
         self._strangers: dict[Peer, None] = {}  # connected, but not registered yet
         self._timer: asyncio.TimerHandle | None = None
@@ -138,6 +151,7 @@ class Scheduler(SchedulerView):
         keyring = Keyring.from_token(self.token)
         self.exchange = ReplicaExchange(keyring)
         try:
+            self._open_page()
             self._listener: Listener = await listen(
                 self._asked,
                 keyring,
@@ -147,11 +161,26 @@ class Scheduler(SchedulerView):
             )
         except BaseException:
             self.status = Status.failed
+            await self._close_page()
             raise
         self.address = self._listener.address
         self._publication: Publication = publish_token(self.address, self.token)
         self.status = Status.running
         logger.info("scheduler at %s", self.address)
+
+    def _open_page(self) -> None:
+        """Bind the web page's socket.  The web stands on us, so it is found by its name."""
+        if self._dashboard_address is not None:
+            page = import_module("shoal.web.page")
+            address = parse_address(self._asked)
+            host = address.host if address.scheme == TCP else HERE
+            self.http_server = page.open_page(self, self._dashboard_address, host)
+        if self.http_server is not None:
+            self.services[PAGE] = self.http_server.port
+
+    async def _close_page(self) -> None:
+        if self.http_server is not None:
+            await self.http_server.close()
 
     def receive_from_worker(self, worker: Worker, messages: Sequence[Message]) -> None:
         """A worker has spoken."""
@@ -159,7 +188,17 @@ class Scheduler(SchedulerView):
 
     def receive_from_client(self, client: Client, messages: Sequence[Message]) -> None:
         """A client has spoken."""
+        self._frames.take(client, messages)
+
+    def _receive_from_client(self, client: Client, messages: Sequence[Message]) -> None:
         self._step(self.machine.receive_from_client, client, messages, self._loop.time())
+
+    def _refuse(self, client: Client, error: ProtocolError) -> None:
+        """A client contradicted itself in what had to wait; its connection ends."""
+        peer = self._peers.get(client)
+        if peer is not None:
+            logger.warning("%s is disconnected: %s", client, error)
+            peer.connection.abort()
 
     def worker_joined(self, peer: Peer, message: RegisterWorker) -> Worker:
         """A worker has said who it is.
@@ -242,7 +281,11 @@ class Scheduler(SchedulerView):
         broken = list(check(self.machine.state))
         assert not broken, "\n".join(broken)
 
-    def identity(self) -> Identity:
+    def identity(self) -> FactsOfScheduler:
+        """What the scheduler and its workers are, as plain values."""
+        return facts_of_identity(self.describe())
+
+    def describe(self) -> Identity:
         """What the scheduler and its workers are."""
         workers = [_describe(worker) for worker in self.machine.state.workers.values()]
         return Identity(self.id, self.address, self._started_at, workers, self.services)
@@ -269,6 +312,7 @@ class Scheduler(SchedulerView):
         self.status = Status.closing
         self._publication.withdraw()
         self._listener.close()
+        await self._close_page()
         if self._timer is not None:
             self._timer.cancel()
         await self.operations.close()
@@ -326,6 +370,8 @@ class Scheduler(SchedulerView):
                 self._timer.cancel()
             self._timer_at = wake_at
             self._timer = self._loop.call_at(wake_at, self._wake)
+        if self._frames.is_one_due:
+            self._loop.call_soon(self._frames.go_on)
 
     def _wake(self) -> None:
         self._timer = None
@@ -348,6 +394,9 @@ def _describe(worker: Worker) -> WorkerIdentity:
         worker.memory_limit,
         worker.pid,
         worker.resources,
+        status="closing_gracefully" if worker.is_leaving else "running",
+        nprocessing=len(worker.processing),
+        nbytes=worker.nbytes,
     )
 
 

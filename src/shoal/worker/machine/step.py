@@ -162,6 +162,8 @@ class WorkerMachine:
             ],
             resources=settings.resources,
             versions=settings.versions,
+            predecessor=settings.predecessor,
+            predecessor_death=settings.predecessor_death,
         )
 
     def holds(self, task: TaskId) -> bool:

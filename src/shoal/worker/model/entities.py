@@ -33,6 +33,8 @@ class MachineSettings:
     host: str = ""
     resources: dict[str, float] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    predecessor: int = 0  # process id of the one whose place it takes
+    predecessor_death: str = ""
     transfers_max: int = 50  # requests at once, to all peers
     transfers_per_peer_max: int = 2  # so that one is being read while the next is being served
     transfer_bytes_max: int = 50_000_000  # expected in one request; one result is always allowed

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from shoal.ids import Key
+from shoal.observe.inside import current_task
 from shoal.worker.model.entities import Run
 from shoal.worker.shell.errors import NoWorkerHere
 
@@ -37,6 +38,17 @@ class Host(Protocol):
         """Where it may leave files."""
 
     @property
+    def client_keyring(self) -> Any:
+        """What proves a client of its tasks; None: it has to be looked up by the address."""
+
+    @property
+    def before_close(self) -> list[Callable[[], object]]:
+        """Functions that are called, on its loop, as it begins to close."""
+
+    def on_waiting(self, change: int) -> None:
+        """So many tasks more, or less, wait for other tasks.  From any thread."""
+
+    @property
     def data(self) -> Mapping[Any, object]:
         """The results that it holds, by key."""
 
@@ -54,7 +66,7 @@ class RunContext:
         return self.run.key
 
 
-current_run: Final[ContextVar[RunContext | None]] = ContextVar("current_run", default=None)
+current_run: Final[ContextVar[RunContext | None]] = cast(Any, current_task)
 current_worker: Final[ContextVar[Host | None]] = ContextVar("current_worker", default=None)
 
 live_workers: Final[weakref.WeakSet[Host]] = weakref.WeakSet()

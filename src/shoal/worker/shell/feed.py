@@ -19,8 +19,9 @@ from shoal.comms import FrameTooLarge
 from shoal.comms.exchange import ReplicaExchange
 from shoal.comms.functions import call_function
 from shoal.ids import Epoch, TaskId
+from shoal.observe.reasons import INTERNAL_ERROR
 from shoal.protocol.calls import Outcome, RunFunction, answer
-from shoal.protocol.exceptions import to_failure
+from shoal.protocol.exceptions import text_of, to_failure
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import WorkerHeartbeat, WorkerWelcome
 from shoal.protocol.payload import load, nbytes_of
@@ -40,6 +41,7 @@ from shoal.worker.machine.effects import (
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import FAILED, WITHDRAWN, Run, RunEnded
 from shoal.worker.shell.context import Host, current_worker
+from shoal.worker.shell.descriptors import reopen_standard
 from shoal.worker.shell.errors import UnknownCode
 from shoal.worker.shell.functions import CodeTable
 from shoal.worker.shell.link import SchedulerLink
@@ -101,6 +103,7 @@ class Feed:
         self._on_close = on_close
         self._after_loss = on_lost
         self._is_over = False
+        self._nwaiting = 0
         self._codes = CodeTable()
         self._background: set[asyncio.Task[None]] = set()
         self._executor = ThreadPoolExecutor(_VALUE_THREADS, f"shoal-worker-{host.name}-values")
@@ -158,7 +161,7 @@ class Feed:
             tail,
             exc_info=error,
         )
-        self._on_close(f"internal error: {error!r}")
+        self._on_close(f"{INTERNAL_ERROR}: {error!r}")
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do `work` beside everything else, until the worker closes."""
@@ -172,8 +175,15 @@ class Feed:
 
     def heartbeat(self, memory_bytes: int) -> None:
         """Say that the worker lives, and how it fares."""
+        reopen_standard()
         if self.link.is_up:
-            self.link.send([WorkerHeartbeat(memory_bytes, self.threads.nexecuting)])
+            nexecuting = self.threads.nexecuting
+            self.link.send([WorkerHeartbeat(memory_bytes, nexecuting, self._nwaiting)])
+
+    def count_waiting(self, change: int) -> None:
+        """So many tasks more, or less, wait for other tasks: each of them has a substitute."""
+        self._nwaiting += change
+        self.threads.substitute(self._nwaiting)
 
     # --- what happens ------------------------------------------------------------------------
 
@@ -325,7 +335,8 @@ class Feed:
             try:
                 value = load(item.value)
             except BaseException as error:  # users' code; the copy is simply not made here
-                logger.warning("Worker %s can't read %r: %r", self._host.address, item.key, error)
+                what = text_of(error)
+                logger.warning("Worker %s can't read %r: %s", self._host.address, item.key, what)
                 continue
             values.append(Held(item.task, item.key, value, nbytes_of(value)))
         self._keep(values)

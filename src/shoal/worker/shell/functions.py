@@ -9,6 +9,7 @@ from typing import Any, Final
 from shoal.ids import CodeId
 from shoal.protocol.messages import DefineCode
 from shoal.protocol.payload import load, load_call
+from shoal.worker.shell.evaluation import evaluate_item
 
 _loading: Final = threading.RLock()
 """One for all codes: loading is rare, and may import modules, which has a lock of its own."""
@@ -26,7 +27,7 @@ class Code:
         self._loaded: Any = _NOT_LOADED
 
     def load(self) -> Any:
-        """The function, or the list of (node, keys of its dependencies).
+        """The function, or the list of (task or chain of tasks, keys of its dependencies).
 
         Raises:
             BaseException: whatever the user's code raises as it is loaded; the next call tries
@@ -78,6 +79,6 @@ def call(
     loaded = code.load()
     if isinstance(argument, int):
         node, keys = loaded[argument]
-        return node, (dict(zip(keys, inputs, strict=True)),), {}
+        return evaluate_item, (node, dict(zip(keys, inputs, strict=True))), {}
     args, kwargs = load_call(argument, inputs)
     return loaded, args, kwargs

@@ -5,32 +5,31 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import socket
-import tempfile
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, Self
 
-import dask.config
 import psutil
 
 from shoal import config
 from shoal.comms import AuthenticationError, Connection, Listener, find_token, listen
 from shoal.comms.addresses import INPROC, TCP, is_own_host, parse_address
+from shoal.observe.limits import memory_limit_bytes, thread_count
+from shoal.observe.reasons import SCHEDULER_GONE
 from shoal.observe.status import Status
 from shoal.protocol.calls import ToWorkerFromPeer
 from shoal.protocol.codec import Decoder
-from shoal.protocol.handshake import Keyring
+from shoal.protocol.handshake import CLIENT, Keyring
 from shoal.protocol.keys import to_canonical
 from shoal.storage.results import Results, ResultsView
+from shoal.storage.scratch import make_scratch, remove_scratch
 from shoal.version import VERSION
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import MachineSettings
 from shoal.worker.shell.context import live_workers
 from shoal.worker.shell.errors import WorkerRefused
 from shoal.worker.shell.feed import Feed
-from shoal.worker.shell.limits import memory_limit_bytes, thread_count
 from shoal.worker.shell.link import SchedulerLink
 from shoal.worker.shell.views import StateView
 
@@ -51,6 +50,20 @@ class Worker:
     `await Worker(...)` starts it; `async with Worker(...)` closes it as well.  It belongs to the
     loop that it was started on; from elsewhere, tasks may look at what `context.Host` names.
     """
+
+    is_watched = False
+    """Whether another process tells why it ends."""
+
+    _heartbeat: asyncio.TimerHandle | None = None
+    _reconnecting: asyncio.Task[None] | None = None
+    _closing: asyncio.Task[None] | None = None
+    _finished: asyncio.Event | None = None
+
+    predecessor = (0, "")
+    """Process id and death of the worker whose place it takes, as whoever saw that tells it."""
+
+    close_reason = ""
+    """Why it closes, or has closed."""
 
     def __init__(
         self,
@@ -111,6 +124,7 @@ class Worker:
         self.reconnect_seconds = reconnect_seconds
         self.results = Results()
         self.data = ResultsView(self.results)
+        self.before_close: list[Callable[[], object]] = []  # for clients of its tasks
         self._host = host
         self._port = port
         self._listen_address = listen_address
@@ -119,14 +133,9 @@ class Worker:
         self._local_directory = local_directory
         self._made_directory = ""
         self._making_directory = threading.Lock()  # tasks of several threads may look at once
-        self._token = token
-        self._keyring = keyring
+        self._keyring = keyring if token is None else Keyring.from_token(token)
         self._death_timeout = death_timeout
         self._process = psutil.Process()
-        self._heartbeat: asyncio.TimerHandle | None = None
-        self._reconnecting: asyncio.Task[None] | None = None
-        self._closing: asyncio.Task[None] | None = None
-        self._finished: asyncio.Event | None = None
         # Made by `start`:
         self._loop: asyncio.AbstractEventLoop
         self._feed: Feed | None = None
@@ -172,7 +181,7 @@ class Worker:
             )
         except BaseException as error:
             if self._closing is None:
-                await self._tear_down(0.0, f"it could not start: {error!r}")
+                await self._tear_down(CLOSE_SECONDS, f"it could not start: {error!r}")
                 self.status = Status.failed
                 self._finished.set()
             raise
@@ -185,7 +194,7 @@ class Worker:
     async def _set_up(self) -> Feed:
         keyring = self._keyring
         if keyring is None:
-            token = self._token or find_token(self.scheduler_address)
+            token = find_token(self.scheduler_address)
             if token is None:
                 raise AuthenticationError.missing_key(self.scheduler_address, "worker")
             keyring = Keyring.from_token(token)
@@ -209,6 +218,8 @@ class Worker:
                 host=socket.gethostname(),
                 resources=dict(self._settings.resources),
                 versions={"shoal": VERSION},
+                predecessor=self.predecessor[0],
+                predecessor_death=self.predecessor[1],
                 transfers_max=self._settings.transfers_out_max,
                 transfer_bytes_max=self._settings.transfer_bytes_max,
             )
@@ -274,10 +285,12 @@ class Worker:
             self._closing = self._loop.create_task(self._close(CLOSE_SECONDS, reason))
 
     async def _close(self, timeout_seconds: float, reason: str) -> None:
-        self.status = Status.closing
+        self.status, self.close_reason = Status.closing, reason
         live_workers.discard(self)
         logger.debug("Worker %s closes: %s", self.address, reason)
         try:
+            for function in self.before_close:
+                function()
             await self._tear_down(timeout_seconds, reason)
         finally:
             self.status = Status.closed
@@ -296,7 +309,7 @@ class Worker:
         if self._listener is not None:
             await self._listener.wait_closed()
         if self._made_directory:
-            shutil.rmtree(self._made_directory, ignore_errors=True)
+            remove_scratch(self._made_directory)
 
     # --- the scheduler -----------------------------------------------------------------------
 
@@ -307,9 +320,9 @@ class Worker:
         if self.reconnect_seconds > 0:
             self._reconnecting = self._loop.create_task(self._reconnect())
             return
-        log = logger.warning if reason is not None else logger.info
+        log = logger.info if reason is None or self.is_watched else logger.warning
         log("Worker %s lost its scheduler (%s); it closes", self.address, reason or "it closed")
-        self._close_soon("scheduler-gone")
+        self._close_soon(SCHEDULER_GONE)
 
     async def _reconnect(self) -> None:
         """Look for the scheduler until it is there again, or the time is over."""
@@ -328,7 +341,7 @@ class Worker:
             except OSError:
                 await asyncio.sleep(min(pause_seconds, remaining))
                 pause_seconds = min(2 * pause_seconds, RECONNECT_PAUSE_SECONDS_MAX)
-        self._close_soon("scheduler-gone")
+        self._close_soon(SCHEDULER_GONE)
 
     def _beat(self) -> None:
         """Say that the worker lives; again and again."""
@@ -336,6 +349,27 @@ class Worker:
         assert feed is not None
         feed.heartbeat(self._process.memory_info().rss)
         self._heartbeat = self._loop.call_later(feed.heartbeat_seconds, self._beat)
+
+    # --- tasks that wait for tasks -----------------------------------------------------------
+
+    @property
+    def client_keyring(self) -> Keyring | None:
+        """What proves a client of its tasks; None: it has to be looked up by the address."""
+        keyring = self._keyring
+        return keyring if keyring is not None and keyring.key(CLIENT) is not None else None
+
+    def on_waiting(self, change: int) -> None:
+        """So many tasks more, or less, wait for other tasks.  From any thread."""
+        try:
+            self._loop.call_soon_threadsafe(self._count_waiting, change)
+        except RuntimeError:
+            pass  # the loop was closed under a task that was left behind
+
+    def _count_waiting(self, change: int) -> None:
+        feed = self._feed
+        if feed is not None and self._closing is None:
+            feed.count_waiting(change)
+            feed.heartbeat(self._process.memory_info().rss)
 
     # --- looks -------------------------------------------------------------------------------
 
@@ -360,11 +394,7 @@ class Worker:
         """Where tasks may leave files; made at the first look, and removed at the end."""
         with self._making_directory:
             if self._local_directory is None:
-                parent = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
-                parent = os.path.join(str(parent), f"dask-scratch-space-{os.getuid()}")
-                os.makedirs(parent, mode=0o700, exist_ok=True)
-                self._made_directory = tempfile.mkdtemp(prefix="worker-", dir=parent)
-                self._local_directory = self._made_directory
+                self._local_directory = self._made_directory = make_scratch()
             return self._local_directory
 
     @property

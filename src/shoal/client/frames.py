@@ -1,0 +1,197 @@
+"""Dataframes' expressions: fused together, and annotated.
+
+Dask fuses chains of partition-wise operations only when a single dataframe is persisted or
+optimized by name.  What is computed together has to be fused together, or what several share would
+be made several times.
+
+Dask keeps no annotations of expressions either.  While a client lives, each expression remembers
+what `dask.annotate` said as it was made, and what dask makes of it as it optimizes says the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Final
+
+import dask
+from dask._task_spec import Alias
+
+_dask: Any = dask  # it ships annotations for half of its functions
+_SAID: Final = "_shoal_annotations"
+_REWRITES: Final = ("simplify_once", "lower_once", "rewrite", "_substitute")
+"""Methods in which an expression makes those that take its place."""
+
+FUSED_EXPRESSIONS_MAX: Final = 300
+"""To fuse so many takes dask 0.2 s, to fuse twice as many 0.8 s."""
+
+_rewriting: ContextVar[Any] = ContextVar("shoal_rewriting", default=None)
+
+
+def fused_frames(operands: Sequence[Any], fuse: bool) -> list[Any] | None:
+    """These expressions with all chains of partition-wise operations fused, in the same order.
+
+    Operations with different annotations stay apart.  None if the operands are not all of
+    dataframes.  Where there are very many expressions they are left as they are: dask takes
+    quadratic time, and plain chains of tasks are fused later anyway.
+
+    Args:
+        fuse: False: leave them as they are anyway.
+    """
+    frames = sys.modules.get("dask.dataframe.dask_expr._expr")
+    if frames is None or not all(isinstance(operand, frames.Expr) for operand in operands):
+        return None
+    sequence = sys.modules["dask._expr"]._ExprSequence(*operands)
+    if not fuse:
+        return list(operands)
+    said = {part._name: repr(annotations_of(part)) for part in parts_of(operands)}
+    if len(said) > FUSED_EXPRESSIONS_MAX:
+        return list(operands)
+    if len(frozenset(said.values())) > 1:
+        for kept in _edges(operands, said):
+            sequence = sequence.substitute(kept, _kept_apart(frames)(kept))
+    return list(frames.optimize_blockwise_fusion(sequence).operands)
+
+
+def parts_of(expressions: Sequence[Any]) -> Iterator[Any]:
+    """All expressions that these are made of, each once."""
+    stack = list(reversed(expressions))
+    seen: dict[str, None] = {}
+    while stack:
+        expression = stack.pop()
+        if expression._name not in seen:
+            seen[expression._name] = None
+            yield expression
+            stack.extend(expression.dependencies())
+
+
+def annotations_of(expression: Any) -> Mapping[str, Any]:
+    """What the user has said about the tasks of an expression, or says just now of all."""
+    if type(expression).__name__ == "Fused":
+        expression = expression.exprs[0]
+    said: Mapping[str, Any] = {**_dask.get_annotations(), **expression.__dict__.get(_SAID, {})}
+    return said
+
+
+def _edges(operands: Sequence[Any], said: Mapping[str, str]) -> list[Any]:
+    """Expressions that are annotated in another way than one that needs them, inner ones last."""
+    found: dict[str, Any] = {}
+    for part in parts_of(operands):
+        for need in part.dependencies():
+            if said[need._name] != said[part._name]:
+                found[need._name] = need
+    return list(found.values())
+
+
+@functools.cache
+def _kept_apart(frames: Any) -> Any:
+    """An expression that stands for another one, which is not fused with what needs it."""
+
+    class KeptApart(frames.Expr):  # type: ignore[misc]
+        _parameters = ["frame"]  # noqa: RUF012  # as dask wants it
+
+        @property
+        def _meta(self) -> Any:
+            return self.frame._meta
+
+        def __dask_tokenize__(self) -> Any:
+            return self.frame._name
+
+        def _divisions(self) -> Any:
+            return self.frame._divisions()
+
+        def _layer(self) -> dict[Any, Any]:
+            keys = zip(self.__dask_keys__(), self.frame.__dask_keys__(), strict=True)
+            return {key: Alias(key, inner) for key, inner in keys}
+
+    return KeptApart
+
+
+# --- what was said as an expression was made ------------------------------------------------------
+
+
+class AnnotatedExpressions:
+    """While it is on, expressions remember the annotations under which they were made."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[type, str, Any]] = []
+
+    def turn_on(self) -> None:
+        """From now on.  Does nothing where dask's expressions are not what we know."""
+        expressions = sys.modules.get("dask._expr")
+        if expressions is None or self._before:
+            return
+        base = expressions.Expr
+        for kind in (base, expressions.SingletonExpr):
+            self._replace(kind, "__new__", staticmethod(_remembering(kind.__new__)))
+        for name in _REWRITES:
+            if name in vars(base):
+                self._replace(base, name, _handing_on(vars(base)[name]))
+
+    def turn_off(self) -> None:
+        """Give dask back its own."""
+        while self._before:
+            kind, name, original = self._before.pop()
+            setattr(kind, name, original)
+        _let_dask_warn(True)
+
+    def _replace(self, kind: type, name: str, function: Any) -> None:
+        self._before.append((kind, name, vars(kind)[name]))
+        setattr(kind, name, function)
+
+
+def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def make(cls: type, *args: Any, **kwargs: Any) -> Any:
+        made = original(cls, *args, **kwargs)
+        attributes = made.__dict__
+        source = _rewriting.get()
+        if source is not None:  # what was there before this rewriting is not touched
+            if _SAID not in attributes:
+                attributes[_SAID] = _inherited(source, cls)
+            return made
+        said = _dask.get_annotations()
+        if said:
+            _let_dask_warn(False)
+        attributes[_SAID] = (
+            {**attributes.get(_SAID, {}), **said} if said else attributes.get(_SAID, said)
+        )
+        return made
+
+    return make
+
+
+def _let_dask_warn(whether: bool) -> None:
+    """Whether dask says, once, that annotations of dataframes are ignored; here they aren't."""
+    collections: Any = sys.modules.get("dask.dataframe.dask_expr._collection")
+    if collections is not None and hasattr(collections, "_WARN_ANNOTATIONS"):
+        collections._WARN_ANNOTATIONS = whether
+
+
+def _handing_on(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def rewrite(self: Any, *args: Any, **kwargs: Any) -> Any:
+        token = _rewriting.set(self)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _rewriting.reset(token)
+
+    return rewrite
+
+
+def _inherited(source: Any, kind: type) -> Mapping[str, Any]:
+    """What a new expression of this kind says that was made in place of `source`.
+
+    It may stand for one of the inputs instead, such as a filter that a projection was pushed
+    through.
+    """
+    if type(source) is not kind:
+        for need in source.dependencies():
+            if type(need) is kind:
+                source = need
+                break
+    said: Mapping[str, Any] = source.__dict__.get(_SAID, {})
+    return said

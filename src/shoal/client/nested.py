@@ -1,0 +1,86 @@
+"""The client of tasks: each worker has one, made when a task first asks, closed with the worker."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from contextvars import Context
+from importlib import import_module
+from typing import Any, Final
+
+import dask.config
+
+from shoal.client.dask_settings import settings_with_client
+from shoal.observe.inside import TaskHost, current_task
+
+_making: Final = threading.Lock()
+_client_by_host: Final[weakref.WeakKeyDictionary[TaskHost, Any]] = weakref.WeakKeyDictionary()
+_async_client_by_host: Final[weakref.WeakKeyDictionary[TaskHost, Any]] = weakref.WeakKeyDictionary()
+
+
+def client_of_task(default: Any) -> Any:
+    """The client of the worker whose task asks; None outside of tasks.
+
+    In a task that is a coroutine, it is an asynchronous client that has still to be awaited.
+
+    Args:
+        default: the client that would be meant outside of tasks; if it can serve the task as
+            well, that saves a connection.
+
+    Raises:
+        OSError: the scheduler can't be reached, or doesn't let a client in.
+    """
+    task = current_task.get()
+    if task is None:
+        return None
+    host = task.worker
+    loop = _running_loop()
+    if default is not None and _serves(default, host, loop):
+        return default
+    if loop is not None:
+        return _async_client(host)
+    with _making:
+        client = _client_by_host.get(host)
+        if client is None or client.status == "closed":
+            client = _client_by_host[host] = _new(host, asynchronous=False)
+            host.before_close.append(client.close_soon)
+    return client
+
+
+def _async_client(host: TaskHost) -> Any:
+    """Tasks that are coroutines all run on their worker's loop, so they share a client there."""
+    client = _async_client_by_host.get(host)
+    if client is None or client.status == "closed":
+        client = _async_client_by_host[host] = _new(host, asynchronous=True)
+        host.before_close.append(client.close_soon)
+    return client
+
+
+def _new(host: TaskHost, *, asynchronous: bool) -> Any:
+    """Made in a context of its own, since it outlives the task that asks for it."""
+    dask.config.set(settings_with_client())  # for as long as the worker lives
+    return Context().run(
+        import_module("shoal.client.client").Client,  # the faces know this module, not it them
+        host.scheduler_address,
+        security=host.client_keyring,
+        set_as_default=False,
+        asynchronous=asynchronous,
+        name="worker",
+    )
+
+
+def _serves(client: Any, host: TaskHost, loop: asyncio.AbstractEventLoop | None) -> bool:
+    """Whether a client has the scheduler of the task, and waits in the way that the task may."""
+    if client.status != "running" or client.scheduler_address != host.scheduler_address:
+        return False
+    if loop is None:
+        return bool(client.is_blocking)
+    return bool(not client.is_blocking and client.loop is loop)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

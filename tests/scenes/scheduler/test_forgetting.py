@@ -1,0 +1,50 @@
+"""A large graph is let go of: others are not kept waiting until all of it is forgotten."""
+
+import pytest
+
+from tests.scenes.scheduler.scene import Scene
+
+LINKS = 10
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """A machine that forgets no more than three tasks at a time, and a chain that has been run."""
+    scene = Scene(forgets_max=3)
+    scene.workers("a")
+    scene.submit(**{f"x{n}": [f"x{n - 1}"] if n else [] for n in range(LINKS)})
+    scene.release(*[f"x{n}" for n in range(LINKS - 1)])
+    for n in range(LINKS):
+        scene.finish(f"x{n}")
+    scene.take()
+    return scene
+
+
+def test_results_are_freed_at_once_and_tasks_forgotten_some_at_a_time(scene: Scene) -> None:
+    """The last link is let go of, and so the whole chain."""
+    assert len(scene.machine.state.tasks) == LINKS
+    scene.release("x9")
+    assert scene.take() == ["a: free x9"]
+    assert len(scene.machine.state.tasks) == LINKS - 3
+    assert scene.machine.wake_at == scene.now
+
+    scene.machine.wake(scene.now)
+    assert len(scene.machine.state.tasks) == LINKS - 6
+
+
+def test_time_alone_ends_it(scene: Scene) -> None:
+    """Nobody says anything any more."""
+    scene.release("x9")
+    scene.advance(0.0)
+    assert not scene.machine.state.tasks
+    assert not scene.machine.state.of_no_use
+
+
+def test_a_new_task_does_not_find_an_old_one_that_is_about_to_be_forgotten(scene: Scene) -> None:
+    """The same keys come again before the old ones have gone."""
+    old = scene.task("x0")
+    scene.release("x9")
+    scene.submit(x0=[], x1=["x0"])
+    assert scene.task("x0") is not old
+    assert list(scene.machine.state.tasks) == ["x0", "x1"]
+    assert scene.take() == ["a: free x9", "a: run x0 #1"]

@@ -1,0 +1,45 @@
+"""What programs find under `distributed.` in dask's configuration, and that it changes nothing."""
+
+from collections.abc import Iterator
+
+import dask.config
+import pytest
+
+from shoal.compat.defaults import enter_defaults, old_defaults
+from shoal.config import SECTIONS, read
+from shoal.legacy import LEGACY
+
+
+@pytest.fixture
+def configuration() -> Iterator[None]:
+    """Ours for a while."""
+    before, defaults = dict(dask.config.config), list(dask.config.defaults)
+    yield
+    dask.config.config.clear()
+    dask.config.config.update(before)
+    dask.config.defaults[:] = defaults
+
+
+@pytest.mark.usefixtures("configuration")
+def test_programs_find_every_setting_that_has_an_old_name() -> None:
+    enter_defaults()
+    for name, value in old_defaults().items():
+        assert dask.config.get(f"distributed.{name}") == value
+    assert set(old_defaults()) > set(LEGACY)
+    assert dask.config.get("distributed.scheduler.allowed-failures") == 3
+
+
+@pytest.mark.usefixtures("configuration")
+def test_what_a_user_has_set_comes_first() -> None:
+    with dask.config.set({"distributed.scheduler.allowed-failures": 7}):
+        enter_defaults()
+        assert dask.config.get("distributed.scheduler.allowed-failures") == 7
+        assert dask.config.get("distributed.scheduler.worker-ttl") == 300
+
+
+@pytest.mark.usefixtures("configuration")
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.path)
+def test_our_settings_are_what_they_were(section: type) -> None:
+    before = read(section)
+    enter_defaults()
+    assert read(section) == before
