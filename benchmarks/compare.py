@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="smaller sizes: seconds in place of minutes")
     add("--side", action="append", choices=SIDES, help="only this side; may be repeated")
     add("--no-oracle", action="store_true", help="leave distributed out")
-    add("--oracle", metavar="PYTHON", help="an interpreter that has distributed and numpy")
+    add("--oracle", metavar="PYTHON", help="an interpreter that has distributed, pandas, joblib")
     add("--shoal", metavar="PYTHON", help="shoal's interpreter (default: the running one)")
     add("--module", default="shoal", help="stands in shoal's place (default shoal)")
     add("--json", type=Path, metavar="FILE", help="write every reading to FILE, one per line")

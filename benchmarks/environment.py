@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from benchmarks.errors import OracleNotInstalled, SideNotUsable
 
 ROOT = Path(__file__).resolve().parent.parent
 ORACLE_FOLDER = ROOT / ".benchmarks" / "oracle"
-ORACLE_REQUIREMENTS = ("distributed", "numpy", "psutil")
+ORACLE_REQUIREMENTS = ("distributed", "dask[array,dataframe]", "joblib", "psutil")
 SIDES = ("distributed", "shoal", "pool")
 PROBE = """
 import importlib, json, platform, sys
@@ -53,7 +54,9 @@ class Side:
         return described
 
 
-def ensure_oracle(folder: Path = ORACLE_FOLDER) -> str:
+def ensure_oracle(
+    folder: Path = ORACLE_FOLDER, requirements: Sequence[str] = ORACLE_REQUIREMENTS
+) -> str:
     """The interpreter of an environment with the released `distributed`, made if need be.
 
     Takes about half a minute and asks the package index the first time; raises
@@ -61,17 +64,18 @@ def ensure_oracle(folder: Path = ORACLE_FOLDER) -> str:
     """
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     complete = folder / "complete"  # written last, so that half an environment is made again
-    if complete.exists():
+    written = "\n".join(requirements) + "\n"
+    if complete.exists() and complete.read_text() == written:  # else it lacks what came since
         return str(python)
     steps = {
         "venv": [sys.executable, "-m", "venv", "--clear", str(folder)],
-        "pip install": [str(python), "-m", "pip", "install", "--quiet", *ORACLE_REQUIREMENTS],
+        "pip install": [str(python), "-m", "pip", "install", "--quiet", *requirements],
     }
     for name, command in steps.items():
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise OracleNotInstalled(str(folder), name, done.stdout + done.stderr)
-    complete.write_text("\n".join(ORACLE_REQUIREMENTS) + "\n")
+    complete.write_text(written)
     return str(python)
 
 

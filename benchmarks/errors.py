@@ -43,8 +43,8 @@ class OracleNotInstalled(BenchmarkError):
         return (
             f"cannot make the environment {self.folder} for the released distributed: "
             f"{self.step} failed.\n{self.output.strip()}\n"
-            "Give an interpreter that has distributed and numpy with --oracle PYTHON, "
-            "or leave that side out with --no-oracle."
+            "Give an interpreter that has distributed, numpy, pandas and joblib with "
+            "--oracle PYTHON, or leave that side out with --no-oracle."
         )
 
 

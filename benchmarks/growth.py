@@ -95,9 +95,11 @@ def run_chain(ntasks: int = 100_000) -> int:
             nfinished += 1
             stage.answer(worker, [TaskFinished(run.task, run.run, 10, 1e-6)])
         stage.say([ReleaseTasks([ClientTaskId(ntasks)])])
+        stage.finish_forgetting()
         assert not stage.machine.state.tasks
         _say_chain(stage, ntasks + 1, ntasks)
         stage.say([ReleaseTasks([ClientTaskId(2 * ntasks)])])
+        stage.finish_forgetting()
         assert not stage.machine.state.tasks
     finally:
         sys.setrecursionlimit(limit)

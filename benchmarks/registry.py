@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from benchmarks.bench import Workload
 from benchmarks.errors import UnknownWorkload
 from benchmarks.workloads import graphs, latency, standing, throughput
+from benchmarks.workloads.collections import COLLECTIONS
 from benchmarks.workloads.plain_graphs import graph_workload, growth, scheduler_cost, stencil
 from benchmarks.workloads.relay import relay
 from benchmarks.workloads.transfer import worker_to_worker
@@ -94,6 +95,15 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("startup", "import, start, first task, close", standing.startup, full=3, quick=1),
     Workload("idle", "a cluster with nothing to do", standing.idle, full=5, quick=3),
     Workload(
+        "crowd",
+        "so many workers in one process, with nothing to do; distributed comes to no end",
+        standing.crowd,
+        full=200,
+        quick=20,
+        only_shoal=True,
+        rounds_max=3,
+    ),
+    Workload(
         "gone_tasks",
         "memory left behind by tasks that are gone",
         standing.gone_tasks,
@@ -111,6 +121,7 @@ WORKLOADS: tuple[Workload, ...] = (
         timeout_seconds=240,
         rounds_max=3,
     ),
+    *COLLECTIONS,
 )
 
 

@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from benchmarks.bench import CLUSTER, Bench, check
+from benchmarks.errors import ClusterNotComplete
 from benchmarks.figures import Figure, percentile
+from benchmarks.processes import Meter
 from benchmarks.workloads import tasks
 
 SETTLE_SECONDS = 1.5
+CROWD_SECONDS = 5.0
 BATCH = 1_000
 IMPORT_TIMER = """
 import sys, time
@@ -71,6 +74,30 @@ def idle(bench: Bench) -> Iterator[Figure]:
     yield Figure("rss_mb", sum(rss.values()) / 1e6, "MB")
     for role, nbytes in rss.items():
         yield Figure(f"rss_mb.{role}", nbytes / 1e6, "MB")
+
+
+def crowd(bench: Bench) -> Iterator[Figure]:
+    """`bench.size` workers in this process, each with a connection and a thread of its own."""
+    module = bench.module
+    started_at = time.perf_counter()
+    cluster = module.LocalCluster(
+        n_workers=bench.size, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    client = module.Client(cluster)
+    nworkers = len(client.scheduler_info()["workers"])
+    yield Figure("start_seconds", time.perf_counter() - started_at, "s")
+    if nworkers != bench.size:
+        raise ClusterNotComplete(nworkers, bench.size)
+    numbers = range(20 * bench.size)
+    check("a map", client.gather(client.map(tasks.increment, numbers)), [n + 1 for n in numbers])
+    time.sleep(SETTLE_SECONDS)
+    with Meter(None, {}).span() as span:
+        time.sleep(CROWD_SECONDS)
+    yield Figure("cpu_percent", 100 * span.cpu_seconds / span.wall_seconds, "%")
+    started_at = time.perf_counter()
+    client.close()
+    cluster.close()
+    yield Figure("close_seconds", time.perf_counter() - started_at, "s")
 
 
 def gone_tasks(bench: Bench) -> Iterator[Figure]:
