@@ -160,6 +160,30 @@ def test_the_web_page_is_where_the_scheduler_says_and_for_this_host_alone(start)
     assert listening == {"127.0.0.1"}
 
 
+@pytest.mark.parametrize(
+    ("place", "host", "is_open"), [("127.0.0.1:0", "127.0.0.1", False), (":0", "", True)]
+)
+def test_the_page_is_where_the_scheduler_is_told_to_have_it_and_who_may_look_is_said(
+    start, tmp_path, place, host, is_open
+):
+    scheduler = start("scheduler", "--port", "0", "--dashboard-address", place)
+    address = scheduler.line()
+    reached_at = host or address.removeprefix("tcp://").rpartition(":")[0]
+    link = scheduler.line().removeprefix("dashboard: ")
+    assert link.startswith(f"http://{reached_at}:")
+    with urllib.request.urlopen(link.replace("/status", "/health"), timeout=10) as answer:
+        assert answer.read().strip() == b"ok"
+    with environment(tmp_path), Client(address) as client:
+        # Clients look for it beside the scheduler, so they are told if it is there only.
+        assert client.dashboard_link == (link if reached_at in address else "")
+    scheduler.signal(signal.SIGTERM)
+    said = scheduler.lines()
+    assert [line.startswith("Whoever reaches that address may look") for line in said] == (
+        [True] if is_open else []
+    )
+    assert scheduler.end() == (0, "")
+
+
 def test_no_page_is_served_if_none_is_wanted(start):
     scheduler = start("scheduler", "--port", "0", "--no-dashboard")
     scheduler.line()

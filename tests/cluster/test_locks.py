@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from shoal import Lock, get_client
-from shoal.client.errors import NotLocked
+from shoal.client.errors import LockNotAwaited, NotLocked
 from tests.cluster.conftest import SMALL
 from tests.cluster.faces import ask, play_asynchronous
 
@@ -53,6 +53,8 @@ async def by_statement(client):
     else:
         async with lock:
             assert await lock.locked()
+        with pytest.raises(LockNotAwaited, match="async with"), lock:
+            raise AssertionError("nobody has waited for the lock")
     assert not await ask(lock.locked())
 
 

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from shoal import Client, LocalCluster, Nanny, Scheduler, Worker, get_worker
 from shoal.comms import AuthenticationError
 from shoal.comms.scheduler_file import write_scheduler_file
-from shoal.errors import UnsupportedOption
+from shoal.errors import KilledWorker, UnsupportedOption
 from shoal.nanny.errors import (
     CrashLoop,
     NoSchedulerGiven,
@@ -96,11 +97,56 @@ def test_a_worker_that_shall_close_gracefully_is_not_started_again() -> None:
             nanny.close_gracefully()
             assert nanny.status == "closing_gracefully"
             nanny.process.kill()
-            await nanny.process.finished()
+            await nanny.finished()
             assert not nanny.is_alive()
-        assert nanny.status == "closed"
+            assert nanny.status == "closed"
 
     play(scenario)
+
+
+class Pauses(logging.Handler):
+    """Sees in the log that a nanny pauses."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.seen = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "Another in 60 s" in record.getMessage():
+            self.seen.set()
+
+
+def test_closing_gracefully_ends_a_start_and_a_pause_as_well() -> None:
+    async def scenario(scheduler: Any, client: Any) -> None:
+        nanny = Nanny(scheduler.address, nthreads=1, resources={"GPU": "many"})
+        starting = asyncio.ensure_future(nanny.start())
+        await asyncio.sleep(0)
+        nanny.close_gracefully()
+        with pytest.raises(StartAbandoned, match="closed before it was ready"):
+            await starting
+        await nanny.finished()
+        assert nanny.status == "closed"
+
+        pauses = Pauses()
+        logging.getLogger("shoal.nanny").addHandler(pauses)
+        async with Nanny(scheduler.address, nthreads=1) as nanny:
+            killer = client.submit(os._exit, 7)
+            await pauses.seen.wait()
+            logging.getLogger("shoal.nanny").removeHandler(pauses)
+            nanny.close_gracefully()
+            await nanny.finished()
+            assert nanny.status == "closed"
+            assert not nanny.is_alive()
+            killer.release()
+
+    with dask.config.set(
+        {
+            "shoal.nanny.restart-pause-seconds": "60s",
+            "shoal.nanny.restart-pause-seconds-max": "60s",
+            "distributed.scheduler.allowed-failures": 100,
+        }
+    ):
+        play(scenario)
 
 
 def test_without_its_scheduler_the_worker_ends_and_so_does_the_nanny(
@@ -201,17 +247,25 @@ def leave_a_file() -> str:
     return str(path)
 
 
-def test_what_a_killed_worker_left_on_disk_is_removed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [partial(os._exit, 0), partial(os.kill, 0, signal.SIGKILL)])
+def test_what_a_worker_left_on_disk_as_it_died_is_removed(
+    end: Callable[[], None], tmp_path: Path
+) -> None:
+    """An exit code that looks clean is none of a worker that did not say farewell; and where its
+    files are is known after the setting has changed, too."""
+
     async def scenario(scheduler: Any, client: Any) -> None:
-        async with Nanny(scheduler.address, nthreads=1) as nanny:
-            path = Path(await client.submit(leave_a_file))
-            assert path.is_relative_to(tmp_path)
-            nanny.process.kill()
-            assert await client.submit(os.getpid) == nanny.pid
-            assert not path.exists()
+        with dask.config.set({"temporary-directory": str(tmp_path)}):
+            nanny = Nanny(scheduler.address, nthreads=1)
+            await nanny
+        path = Path(await client.submit(leave_a_file))
+        assert path.is_relative_to(tmp_path)
+        with pytest.raises(KilledWorker):
+            await client.submit(end)
+        await nanny.close()
         assert not list(tmp_path.iterdir())
 
-    with dask.config.set({"temporary-directory": str(tmp_path)}):
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
         play(scenario)
 
 

@@ -1,6 +1,8 @@
 """Clusters of processes, as scripts and notebooks start them."""
 
+import _thread
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -130,6 +132,88 @@ def test_the_worker_lives_on_after_tasks_that_end_oddly(play_in_processes):
         assert await ask(client.submit(os.getpid, workers=[address]).result()) == pid
 
     play_in_processes(scenario)
+
+
+def interrupt_ourselves():
+    """As Ctrl-C does, and as `interrupt_main`, by which some watchdogs end a program."""
+    os.kill(os.getpid(), signal.SIGINT)
+    _thread.interrupt_main()
+    return os.getpid()
+
+
+def interrupt_another_program():
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as program:
+        program.send_signal(signal.SIGINT)
+        return program.wait(20)
+
+
+def test_a_task_that_interrupts_its_own_process_does_not_end_the_worker(play_in_processes):
+    async def scenario(client):
+        address, _ = await ask(client.nthreads())
+        pid = (await ask(client.run(os.getpid)))[address]
+        for _ in range(2):
+            future = client.submit(interrupt_ourselves, workers=[address], pure=False)
+            assert await ask(future.result()) == pid
+        interrupted = client.submit(interrupt_another_program, workers=[address])
+        assert await ask(interrupted.result()) == -signal.SIGINT  # it has inherited nothing of it
+
+    play_in_processes(scenario)
+
+
+FORKS = """
+import os, sys, warnings
+from shoal import Client, LocalCluster, get_worker
+
+warnings.simplefilter("ignore", DeprecationWarning)  # a fork of a process with threads
+
+def leave_a_file():
+    path = os.path.join(get_worker().local_directory, "file")
+    open(path, "w").close()
+    return path
+
+cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+client = Client(cluster)
+path = client.submit(leave_a_file).result()
+waiting = client.submit(sum, [1, 2], workers=["nobody"], allow_other_workers=False)
+
+def use_it():
+    for use in (waiting.result, lambda: client.submit(sum, [1, 2])):
+        try:
+            use()
+        except Exception as error:
+            print(type(error).__name__, flush=True)
+
+for end in (lambda: sys.exit(0), cluster.close, client.close, use_it):
+    child = os.fork()
+    if child == 0:
+        end()
+        os._exit(0)
+    print(os.waitpid(child, 0)[1], os.path.exists(path))
+    print(client.submit(sum, [1, 2], pure=False).result())
+with Client(cluster.scheduler_address, set_as_default=False) as another:
+    print(another.submit(sum, [1, 2], pure=False).result())
+client.close()
+cluster.close()
+print(os.path.exists(path))
+"""
+
+
+def test_children_of_a_fork_end_at_once_and_leave_the_cluster_and_its_files_alone(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(FORKS)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == [
+        *(["0", "True", "3"] * 3),
+        *["FutureCancelledError", "ClientClosed", "0", "True", "3"],
+        *["3", "False"],
+    ]
 
 
 FACTS = """

@@ -122,15 +122,18 @@ def test_a_crash_loop_ends_with_its_cause_and_so_does_what_waits_for_it(
         Client(cluster) as client,
     ):
         killer = client.submit(os._exit, 7)
+        needs_killer = client.submit(str, killer)
         with pytest.raises(CrashLoop, match=r"worker 0 died 3 times in a row.*exit code 7"):
             client.wait_for_workers(2, timeout=20)
         with pytest.raises(CrashLoop, match="exit code 7"):
             cluster.wait_for_workers(1, timeout=20)
-        assert killer.status == "pending"
+        with pytest.raises(CrashLoop, match="exit code 7"):
+            killer.result(20)
+        with pytest.raises(CrashLoop, match="exit code 7"):
+            needs_killer.result(20)
         assert cluster.workers[0].status == "failed"
         assert "workers=0, running: The process of worker 0 died 3 times" in repr(cluster)
         assert "worker 0 died 3 times" in cluster._repr_html_()
-        del killer
         cluster.scale(1)
         client.wait_for_workers(1, timeout=20)
         assert client.submit(os.getpid).result(10) == cluster.workers[0].pid
@@ -139,6 +142,33 @@ def test_a_crash_loop_ends_with_its_cause_and_so_does_what_waits_for_it(
     assert [text for text in words if "of at most 3 in a row" in text]
     assert "No worker of the cluster" in words[-1]
     assert "cluster.scale(n) starts new ones" in words[-1]
+
+
+def test_workers_that_somebody_else_has_started_go_on_after_the_clusters_own() -> None:
+    """What waits is theirs then, and whoever waits for workers may count them."""
+
+    async def story() -> None:
+        async with (
+            LocalCluster(
+                n_workers=1, threads_per_worker=1, processes=True, asynchronous=True
+            ) as cluster,
+            Worker(cluster.scheduler_address, name="other", token=cluster.token) as other,
+            Client(cluster, asynchronous=True) as client,
+        ):
+            own = cluster.workers[0]
+            killer = client.submit(os._exit, 7, workers=["0"])
+            ours = client.submit(os.getpid, workers=["other"])
+            with pytest.raises(CrashLoop, match="exit code 7"):
+                await client.wait_for_workers(3)
+            assert own.status == "failed"
+            assert await ours == os.getpid()
+            assert list(await client.nthreads()) == [other.address]
+            await client.wait_for_workers(1)
+            await cluster.wait_for_workers(1)
+            assert killer.status == "pending"  # a worker may come that may run it
+
+    with dask.config.set(QUICK | {"distributed.scheduler.allowed-failures": 100}):
+        asyncio.run(story())
 
 
 def test_a_worker_that_can_not_be_added_says_why_in_one_line(

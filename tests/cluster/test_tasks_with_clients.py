@@ -1,5 +1,6 @@
 """Tasks that submit tasks: each has a client, and what waits leaves its thread to others."""
 
+import asyncio
 import threading
 import time
 
@@ -40,6 +41,17 @@ async def total_on_a_loop(values):
     return total
 
 
+async def nthreads_while_it_awaits(values):
+    """The most threads that there are while a task waits for many others at once."""
+    client = await get_client()
+    futures = client.map(nthreads_here, values)
+    return max(await asyncio.gather(*futures))
+
+
+def nthreads_here(value):
+    return threading.active_count()
+
+
 def count_in(path, lock):
     with lock:
         path.write_text(str(int(path.read_text()) + 1))
@@ -70,6 +82,13 @@ def test_every_worker_may_wait_for_tasks_at_once_by_any_way(client, how):
 
 def test_a_task_that_is_a_coroutine_awaits_its_client(client):
     assert client.submit(total_on_a_loop, [1, -2, 4]).result(timeout=30) == 3 + 7
+
+
+def test_a_task_that_waits_for_many_others_at_once_has_one_substitute():
+    with LocalCluster(**SMALL | {"n_workers": 1}) as cluster, Client(cluster) as client:
+        alone = client.submit(nthreads_here, 0).result()
+        waiting = client.submit(nthreads_while_it_awaits, range(100))
+        assert waiting.result(timeout=30) - alone < 10
 
 
 def test_a_lock_keeps_tasks_of_all_workers_apart(client, tmp_path):

@@ -87,6 +87,9 @@ class LoopThread:
         if self.is_here:
             work.close()
             raise BlockingCall
+        if not self.is_alive:  # its last client has gone, or we are a child of a fork
+            work.close()
+            raise ClientClosed("that is asked", "closed")
         outcome: list[tuple[T | None, BaseException | None]] = []
         guarded = _guarded(work, outcome)
         try:

@@ -196,7 +196,8 @@ class AsyncClient(Submitting):
                 self.session.call(
                     lambda request: calls.AwaitWorkers(request, n_workers), timeout_seconds=seconds
                 ),
-                prospects_of(self.cluster, n_workers),
+                prospects_of(self.cluster),
+                n_workers,
             )
         except CallTimeoutError as error:
             nhere = len(await self.nthreads())

@@ -14,7 +14,7 @@ from uuid import uuid4
 from dask.utils import parse_timedelta
 
 from shoal.client.current import default_client
-from shoal.client.errors import NotLocked
+from shoal.client.errors import LockNotAwaited, NotLocked
 from shoal.comms import CallTimeoutError
 from shoal.protocol.calls import AcquireLock, IsLocked
 from shoal.protocol.messages import ReleaseLock
@@ -27,8 +27,8 @@ class Lock:
 
     It may be made before there is a client, and be pickled: whoever uses it asks the client of
     the task or context that it is used in.  Whoever holds it loses it with its connection, so a
-    worker that dies leaves nothing locked.  With an asynchronous client, methods return
-    coroutines; `with` and `async with` work.
+    worker that dies leaves nothing locked.  `with` holds it for a block; with an asynchronous
+    client methods return coroutines, and it is `async with`.
 
     Args:
         name: those of one name are one lock; a new name if None.
@@ -104,6 +104,8 @@ class Lock:
         return client.sync(client.session.call, call)
 
     def __enter__(self) -> Self:
+        if default_client(self._client).asynchronous:
+            raise LockNotAwaited(self.name)
         self.acquire()
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,28 +11,26 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
 
-import dask.config
-
-from shoal.client.dask_settings import settings_with_client
+from shoal.client.dask_settings import CLIENTS, SCHEDULER, SchedulerEntry
 from shoal.client.errors import NoClient
-from shoal.client.frames import AnnotatedExpressions
 from shoal.client.nested import client_of_task
 from shoal.version import DROP_IN_MARK
 
 _context: ContextVar[Any] = ContextVar("shoal_client", default=None)
 _defaults: Final[list[weakref.ref[Any]]] = []  # the newest last
 _reasons: Final[list[Callable[[], str]]] = []
-_expressions: Final = AnnotatedExpressions()
-_config: Any = None  # gives dask back the scheduler it had before the first default client
+_defaults_change: Final = threading.RLock()  # a client may be collected while one is added
+_told: SchedulerEntry | None = None  # that dask computes with the default client; None: it does not
 
 
 def add_default(client: Any) -> None:
     """Make `client` the default one, until `remove_default` or until it is collected."""
-    global _config  # noqa: PLW0603  # one setting of the whole process, like the list beside it
-    if not _defaults:
-        _config = dask.config.set({"scheduler": _scheduler(), **settings_with_client()})
-    _defaults.append(weakref.ref(client))
-    _expressions.turn_on()
+    global _told  # noqa: PLW0603  # one setting of the whole process, like the list beside it
+    with _defaults_change:
+        if _told is None:
+            _told = SCHEDULER.begin(_scheduler())
+            CLIENTS.begin()
+        _defaults.append(weakref.ref(client))
 
 
 def remove_default(client: Any) -> None:
@@ -39,12 +38,13 @@ def remove_default(client: Any) -> None:
 
     None: forget those that were collected.
     """
-    global _config
-    _defaults[:] = [ref for ref in _defaults if ref() is not None and ref() is not client]
-    if not _defaults and _config is not None:
-        restore, _config = _config, None
-        restore.__exit__(None, None, None)
-        _expressions.turn_off()
+    global _told
+    with _defaults_change:
+        _defaults[:] = [ref for ref in _defaults if ref() is not None and ref() is not client]
+        if not _defaults and _told is not None:
+            told, _told = _told, None
+            CLIENTS.end()
+            SCHEDULER.end(told)
 
 
 def add_reason(reason: Callable[[], str]) -> None:
@@ -160,14 +160,14 @@ def enter(client: Any, *, for_dask: bool = False) -> Any:
             context's.
     """
     token = _context.set(client)
-    return token, dask.config.set(scheduler=_scheduler()) if for_dask else None
+    return token, SCHEDULER.begin(_scheduler()) if for_dask else None
 
 
 def leave(entered: Any) -> None:
     """End what `enter` began; nothing happens in another context than its own."""
-    token, setting = entered
-    if setting is not None and dask.config.get("scheduler", None) == _scheduler():
-        setting.__exit__(None, None, None)  # unless somebody has left before us, out of order
+    token, told = entered
+    if told is not None:
+        SCHEDULER.end(told)
     try:
         _context.reset(token)
     except ValueError:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 from typing import Any, Final
 
 import dask.config
+
+from shoal.client.frames import AnnotatedExpressions
 
 _OUR_FRAMES: Final = re.escape(str(Path(__file__).parents[1])) + r"[\\/]"
 _CHOICES: Final = ("dataframe.shuffle.method", "array.rechunk.method")
@@ -28,3 +31,77 @@ def _hidden_frames() -> dict[str, list[str]]:
     if not hidden or _OUR_FRAMES in hidden:
         return {}
     return {"admin.traceback.shorten": [*hidden, _OUR_FRAMES]}
+
+
+class WhileThereAreClients:
+    """Tells dask that there are clients, from the first one on until the last one ends.
+
+    All methods are for any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a client may be collected while one is added
+        self._nclients = 0
+        self._settings: Any = None  # gives dask back what it had
+        self._expressions = AnnotatedExpressions()
+
+    def begin(self) -> None:
+        """One client more."""
+        with self._lock:
+            if not self._nclients:
+                self._settings = dask.config.set(settings_with_client())
+                self._expressions.turn_on()
+            self._nclients += 1
+
+    def end(self) -> None:
+        """One client less."""
+        with self._lock:
+            self._nclients -= 1
+            if not self._nclients:
+                self._expressions.turn_off()
+                self._settings.__exit__(None, None, None)
+
+
+CLIENTS: Final = WhileThereAreClients()
+
+
+class SchedulerSetting:
+    """What dask computes with, by whoever said so last and has not taken it back.
+
+    Dask's own way to take a setting back is for blocks inside of each other; clients come and go in
+    any order, and so do tasks in the threads of a worker.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._entries: list[SchedulerEntry] = []  # in the order of time
+
+    def begin(self, scheduler: Any) -> SchedulerEntry:
+        """From now on it is `scheduler`; give what is returned to `end`."""
+        with self._lock:
+            entry = SchedulerEntry(scheduler)
+            self._entries.append(entry)
+        return entry
+
+    def end(self, entry: SchedulerEntry) -> None:
+        """It is again what it was, unless others have begun since, or a user has set another."""
+        with self._lock:
+            place = self._entries.index(entry)
+            del self._entries[place]
+            if place < len(self._entries):  # the next one has to give back what this one found
+                self._entries[place].before = entry.before
+            elif dask.config.get("scheduler", None) == entry.scheduler:
+                entry.before.__exit__(None, None, None)
+
+
+class SchedulerEntry:
+    """One time that dask was told what to compute with."""
+
+    __slots__ = ("before", "scheduler")
+
+    def __init__(self, scheduler: Any) -> None:
+        self.scheduler = scheduler
+        self.before: Any = dask.config.set(scheduler=scheduler)  # gives back what was there
+
+
+SCHEDULER: Final = SchedulerSetting()

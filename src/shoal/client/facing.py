@@ -139,7 +139,8 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         self._closed = True
         self._finalizer.detach()
         try:
-            self._thread.run(self._async.close(timeout))
+            if self._thread.is_alive:  # else we are a child of a fork: it is the parent's
+                self._thread.run(self._async.close(timeout))
         finally:
             self._thread.release()
             while self._owned:

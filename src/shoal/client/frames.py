@@ -113,61 +113,72 @@ def _kept_apart(frames: Any) -> Any:
 
 
 class AnnotatedExpressions:
-    """While it is on, expressions remember the annotations under which they were made."""
+    """While it is on, expressions remember the annotations under which they were made.
+
+    Not to be turned on and off by several threads at once.
+    """
 
     def __init__(self) -> None:
-        self._before: list[tuple[type, str, Any]] = []
+        self._replaced: list[tuple[type, str, Any, Any]] = []  # (class, name, dask's own, ours)
+        self._warning: tuple[Any, bool] | None = None  # the module that warns, and whether it would
 
     def turn_on(self) -> None:
         """From now on.  Does nothing where dask's expressions are not what we know."""
         expressions = sys.modules.get("dask._expr")
-        if expressions is None or self._before:
-            return
-        base = expressions.Expr
-        for kind in (base, expressions.SingletonExpr):
-            self._replace(kind, "__new__", staticmethod(_remembering(kind.__new__)))
-        for name in _REWRITES:
-            if name in vars(base):
-                self._replace(base, name, _handing_on(vars(base)[name]))
+        base: Any = getattr(expressions, "Expr", None)
+        single: Any = getattr(expressions, "SingletonExpr", None)
+        ours: list[tuple[Any, str, Callable[..., Any]]] = [
+            (base, "__new__", self._remembering),
+            (single, "__new__", self._remembering),
+            *[(base, name, _handing_on) for name in _REWRITES],
+        ]
+        known = [isinstance(kind, type) and name in vars(kind) for kind, name, _ in ours]
+        if self._replaced or not all(known):
+            return  # a part of them alone would lose annotations, where dask says that it does
+        for kind, name, changed in ours:
+            original = vars(kind)[name]
+            made = changed(getattr(kind, name))
+            replacement = staticmethod(made) if isinstance(original, staticmethod) else made
+            self._replaced.append((kind, name, original, replacement))
+            setattr(kind, name, replacement)
 
     def turn_off(self) -> None:
-        """Give dask back its own."""
-        while self._before:
-            kind, name, original = self._before.pop()
-            setattr(kind, name, original)
-        _let_dask_warn(True)
+        """Give dask back its own, where nobody else has put something else since."""
+        while self._replaced:
+            kind, name, original, replacement = self._replaced.pop()
+            if vars(kind).get(name) is replacement:
+                setattr(kind, name, original)
+        if self._warning is not None:
+            (module, would_warn), self._warning = self._warning, None
+            module._WARN_ANNOTATIONS = would_warn
 
-    def _replace(self, kind: type, name: str, function: Any) -> None:
-        self._before.append((kind, name, vars(kind)[name]))
-        setattr(kind, name, function)
-
-
-def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def make(cls: type, *args: Any, **kwargs: Any) -> Any:
-        made = original(cls, *args, **kwargs)
-        attributes = made.__dict__
-        source = _rewriting.get()
-        if source is not None:  # what was there before this rewriting is not touched
-            if _SAID not in attributes:
-                attributes[_SAID] = _inherited(source, cls)
+    def _remembering(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def make(cls: type, *args: Any, **kwargs: Any) -> Any:
+            made = original(cls, *args, **kwargs)
+            attributes = made.__dict__
+            source = _rewriting.get()
+            if source is not None:  # what was there before this rewriting is not touched
+                if _SAID not in attributes:
+                    attributes[_SAID] = _inherited(source, cls)
+                return made
+            said = _dask.get_annotations()
+            if said:
+                self._keep_dask_from_warning()
+            attributes[_SAID] = (
+                {**attributes.get(_SAID, {}), **said} if said else attributes.get(_SAID, said)
+            )
             return made
-        said = _dask.get_annotations()
-        if said:
-            _let_dask_warn(False)
-        attributes[_SAID] = (
-            {**attributes.get(_SAID, {}), **said} if said else attributes.get(_SAID, said)
-        )
-        return made
 
-    return make
+        return make
 
-
-def _let_dask_warn(whether: bool) -> None:
-    """Whether dask says, once, that annotations of dataframes are ignored; here they aren't."""
-    collections: Any = sys.modules.get("dask.dataframe.dask_expr._collection")
-    if collections is not None and hasattr(collections, "_WARN_ANNOTATIONS"):
-        collections._WARN_ANNOTATIONS = whether
+    def _keep_dask_from_warning(self) -> None:
+        """It would say, once, that annotations of dataframes are ignored; here they aren't."""
+        if self._warning is None and self._replaced:
+            module: Any = sys.modules.get("dask.dataframe.dask_expr._collection")
+            if module is not None and hasattr(module, "_WARN_ANNOTATIONS"):
+                self._warning = module, module._WARN_ANNOTATIONS
+                module._WARN_ANNOTATIONS = False
 
 
 def _handing_on(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -35,6 +35,8 @@ HEAD_GRAPH_TASKS_MIN: Final = 2000
 """A smaller graph is ordered within milliseconds, so it gets no head."""
 HEAD_VISITED_MAX: Final = 20_000
 """Tasks looked at for the head's sake."""
+CONSTANTS_MIN: Final = 1000
+"""Of the constants that tasks share so many may become tasks, and one more for each task."""
 
 _OPEN, _DONE = 1, 2
 
@@ -90,7 +92,8 @@ class Graph:
         self._nordered = 0
         self._last_uses: list[int] | None = None  # by number of the last dependent
         self._is_open = False  # whether slices were sent, and the last one was not
-        self._held: dict[int, None] = {}  # tasks that slices to come may refer to
+        self._held: dict[int, None] = {}  # tasks that slices to come may refer to,
+        self._held_until: dict[int, list[int]] = {}  # those of them by number of the last to do so
         self._prefixes: dict[str, str] = {}
         self.live_wanted: dict[Any, ClientTaskId] = {}
         self._roots: list[int] = []
@@ -103,7 +106,8 @@ class Graph:
             else:
                 raise MissingKey(key)
         self._is_wanted = frozenset(self._roots)
-        self.ntasks_max = 2 * n  # numbers are cheap, and constants may become tasks
+        self._nconstants_max = n + CONSTANTS_MIN
+        self.ntasks_max = n + self._nconstants_max  # numbers are cheap
 
     def slices(
         self,
@@ -185,14 +189,16 @@ class Graph:
         needed = self._fuse(needed)
         rest = order_tasks(self._dependencies, self._roots, needed, heights)
         self._number(rest, first)
-        self._last_uses = self._find_last_uses(rest)
         if rest:
+            last_uses = self._last_uses = self._find_last_uses(rest)
+            for i in self._held:  # of the head
+                self._held_until.setdefault(last_uses[i], []).append(i)
             yield rest, 0
 
     def _find_last_uses(self, order: list[int]) -> list[int]:
-        """Of each task the number of its last dependent; -1: none, or none known."""
-        last_uses = [-1] * len(self._keys)
+        """Of each task the number of its last dependent; of the order's first, if none is known."""
         numbers = self._numbers
+        last_uses = [numbers[order[0]]] * len(self._keys)
         for i in order:
             number = numbers[i]
             for j in self._dependencies[i]:
@@ -209,10 +215,13 @@ class Graph:
         if last_uses is None:
             held = list(range(len(part)))
         else:
-            for i in [i for i in self._held if last_uses[i] <= last]:
-                del self._held[i]
-                let_go.append(ClientTaskId(numbers[i]))
+            for number in range(numbers[part[0]], last + 1):
+                for i in self._held_until.pop(number, ()):
+                    del self._held[i]
+                    let_go.append(ClientTaskId(numbers[i]))
             held = [place for place, i in enumerate(part) if last_uses[i] > last]
+            for i in [part[place] for place in held]:
+                self._held_until.setdefault(last_uses[i], []).append(i)
         self._held.update(dict.fromkeys([part[place] for place in held]))
         return held, let_go
 
@@ -278,7 +287,7 @@ class Graph:
     def _share_constants(self, heights: list[int]) -> list[int]:
         """Make tasks of large constants that several tasks hold; returns their places."""
         made = []
-        for value, holders in self._constants.shared():
+        for value, holders in self._constants.shared()[: self._nconstants_max]:
             constant = new_constant(value)
             place = len(self._keys)
             made.append(place)

@@ -24,12 +24,14 @@ from shoal.client.future import Future, exception_of
 from shoal.client.gathering import Gathering, outcome_error
 from shoal.client.machine import CANCELLED, Record
 from shoal.client.options import Target, connect_seconds, find_target, keyring_of
+from shoal.client.prospects import prospects_of
 from shoal.client.session import Session
 from shoal.client.submission import Functions
 from shoal.comms import find_token
 from shoal.comms.exchange import ReplicaExchange
 from shoal.observe.links import dashboard_link
 from shoal.protocol.calls import TerminateCluster
+from shoal.protocol.exceptions import to_failure
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.keys import from_canonical, to_text
 from shoal.units import to_seconds
@@ -155,6 +157,20 @@ class ClientBase(Absent):
         self.session.closers.append(self._exchange.close)
         if self._set_as_default:
             current.add_default(self.face)
+        prospects = prospects_of(self.cluster)
+        if prospects is not None:
+            prospects.tell(self)
+
+    def lose_hope(self, reason: Exception) -> None:
+        """The cluster has no worker, and none will come: what is waited for fails with `reason`.
+
+        From any thread.  Cost: O(results that are wanted).
+        """
+        session, failure = self.session, to_failure(reason)
+        with session.lock:
+            for record in list(session.machine.by_number.values()):
+                session.machine.fail(record, failure)
+        session.wake()
 
     async def _start_cluster(self) -> Target:
         from importlib import import_module  # clusters are built on clients, not beneath them

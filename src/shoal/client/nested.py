@@ -9,9 +9,7 @@ from contextvars import Context
 from importlib import import_module
 from typing import Any, Final
 
-import dask.config
-
-from shoal.client.dask_settings import settings_with_client
+from shoal.client.dask_settings import CLIENTS
 from shoal.observe.inside import TaskHost, current_task
 
 _making: Final = threading.Lock()
@@ -44,7 +42,6 @@ def client_of_task(default: Any) -> Any:
         client = _client_by_host.get(host)
         if client is None or client.status == "closed":
             client = _client_by_host[host] = _new(host, asynchronous=False)
-            host.before_close.append(client.close_soon)
     return client
 
 
@@ -53,14 +50,12 @@ def _async_client(host: TaskHost) -> Any:
     client = _async_client_by_host.get(host)
     if client is None or client.status == "closed":
         client = _async_client_by_host[host] = _new(host, asynchronous=True)
-        host.before_close.append(client.close_soon)
     return client
 
 
 def _new(host: TaskHost, *, asynchronous: bool) -> Any:
     """Made in a context of its own, since it outlives the task that asks for it."""
-    dask.config.set(settings_with_client())  # for as long as the worker lives
-    return Context().run(
+    client = Context().run(
         import_module("shoal.client.client").Client,  # the faces know this module, not it them
         host.scheduler_address,
         security=host.client_keyring,
@@ -68,6 +63,10 @@ def _new(host: TaskHost, *, asynchronous: bool) -> Any:
         asynchronous=asynchronous,
         name="worker",
     )
+    CLIENTS.begin()
+    for end in (client.close_soon, CLIENTS.end):
+        host.before_close.append(end)
+    return client
 
 
 def _serves(client: Any, host: TaskHost, loop: asyncio.AbstractEventLoop | None) -> bool:

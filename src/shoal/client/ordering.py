@@ -45,6 +45,7 @@ class _Walk:
         "is_seen",
         "nmissing",
         "nusers",
+        "signatures",
         "stack",
         "users",
     )
@@ -62,6 +63,7 @@ class _Walk:
         self.nmissing = [0] * n  # inputs that are not ordered
         self.nusers = [0] * n  # dependents that are not ordered,
         self.users = [0] * n  # and the sum of their places: of a single one, its place
+        self.signatures: dict[int, int] = {}  # see `_signature`
         self.stack: list[int] = []
         needed = list(needed)
         for i in needed:
@@ -117,20 +119,20 @@ class _Walk:
                 if nusers[i] == 1 and not nmissing[users[i]]:
                     ready.append(users[i])
                 if len(needs) > 1:
-                    self._push_companions(needs)
+                    self._push_companions(i)
         return order
 
-    def _push_companions(self, needs: Sequence[int]) -> None:
-        """Have the tasks follow that need what a task just made needs: all of it, and no more.
+    def _push_companions(self, i: int) -> None:
+        """Have the tasks follow that need what `i`, just made, needs: all of it, and no more.
 
         Each may need it through tasks of its own, such as the pieces of a split.
         """
         dependencies, dependents = self.dependencies, self.dependents
+        needs = dependencies[i]
         origin = self._origin(needs[0])
         nusers = self.nusers[origin]
         if not 0 < nusers < len(needs):
             return  # nothing is left to make, or making it takes more than it lets go of
-        origins: frozenset[int] | None = None
         companions = []
         for first in dependents[origin]:
             if self.is_ordered[first]:
@@ -138,18 +140,25 @@ class _Walk:
             k = first
             while len(dependencies[k]) == 1 and len(dependents[k]) == 1:
                 k = dependents[k][0]
-            others = dependencies[k]
-            if self.is_seen[k] or self.is_followed[k] or len(others) != len(needs):
+            if self.is_seen[k] or self.is_followed[k] or len(dependencies[k]) != len(needs):
                 return
-            if origins is None:
-                origins = frozenset([self._origin(j) for j in needs])
-            for j in others:
-                if self._origin(j) not in origins:
-                    return
+            if self._signature(k) != self._signature(i):
+                return
             companions.append(k)
         for k in companions:
             self.is_followed[k] = 1
         self.stack += reversed(companions)
+
+    def _signature(self, k: int) -> int:
+        """Where all that `k` needs begins, as one number: found once, compared many times.
+
+        Should two different sets have the same one, that costs some results alive at once.
+        """
+        signature = self.signatures.get(k)
+        if signature is None:
+            origins = frozenset([self._origin(j) for j in self.dependencies[k]])
+            signature = self.signatures[k] = hash(origins)
+        return signature
 
     def _origin(self, j: int) -> int:
         """Where the chain begins that ends in `j`: the first task that others need as well."""

@@ -5,10 +5,18 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
+import weakref
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Hopeful(Protocol):
+    """Somebody who waits for results."""
+
+    def lose_hope(self, reason: Exception) -> None:
+        """There is no worker, and none will come.  From any thread."""
 
 
 class Prospects:
@@ -16,6 +24,7 @@ class Prospects:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._hopeful: weakref.WeakSet[Hopeful] = weakref.WeakSet()
         self._wanted: dict[concurrent.futures.Future[None], int] = {}
         self._end: tuple[int, Exception] | None = None
 
@@ -33,6 +42,19 @@ class Prospects:
         with self._lock:
             self._end = nworkers, reason
         self._tell()
+
+    def end_all(self, reason: Exception) -> None:
+        """There is none, and won't be: nobody need wait for results either."""
+        self.end(0, reason)
+        with self._lock:
+            hopeful = list(self._hopeful)
+        for one in hopeful:
+            one.lose_hope(reason)
+
+    def tell(self, hopeful: Hopeful) -> None:
+        """Have `hopeful` told when all is lost, as long as somebody else refers to it."""
+        with self._lock:
+            self._hopeful.add(hopeful)
 
     def renew(self) -> None:
         """Others are started: there is hope again."""
@@ -55,22 +77,24 @@ class Prospects:
             self._wanted.pop(future, None)
 
 
-def prospects_of(cluster: Any, nworkers: int) -> concurrent.futures.Future[None] | None:
-    """Ends if `cluster` can't have so many workers any more; None: it can't tell, or is none."""
+def prospects_of(cluster: Any) -> Prospects | None:
+    """Those of `cluster`; None: it can't tell, or is none."""
     prospects = getattr(cluster, "prospects", None)
-    if not isinstance(prospects, Prospects):
-        return None
-    return prospects.wait(nworkers)
+    return prospects if isinstance(prospects, Prospects) else None
 
 
 async def unless_hopeless(
-    waiting: Coroutine[Any, Any, T], hope: concurrent.futures.Future[None] | None
+    waiting: Coroutine[Any, Any, T], prospects: Prospects | None, nworkers: int
 ) -> T:
-    """What `waiting` returns, or the reason why it would wait for ever, whichever comes first."""
-    if hope is None:
+    """What `waiting` returns, or the reason why it would wait for ever, whichever comes first.
+
+    Args:
+        waiting: for `nworkers`.
+    """
+    if prospects is None:
         return await waiting
     answer = asyncio.ensure_future(waiting)
-    end = asyncio.wrap_future(hope)
+    end = asyncio.wrap_future(prospects.wait(nworkers))
     try:
         await asyncio.wait((answer, end), return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():

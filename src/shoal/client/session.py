@@ -19,7 +19,7 @@ import msgspec
 
 from shoal.client.errors import ClientClosed
 from shoal.client.machine import ERROR, UNRESOLVED, ClientMachine, Record
-from shoal.comms import CommClosedError, Connection, PendingCalls, connect
+from shoal.comms import CommClosedError, Connection, PendingCalls, connect, forks
 from shoal.ids import Epoch, Key
 from shoal.observe.inside import waiting_for_tasks
 from shoal.protocol.calls import Answer, Refusal, SchedulerToClient, answered
@@ -104,6 +104,7 @@ class Session:
         self.address, self.keyring = address, keyring
         self.status = "connecting"
         self._heartbeat_seconds = heartbeat_seconds
+        forks.belongs_to_this_process(self)
         end = self.loop.time() + timeout_seconds
         try:
             self.connection = await connect(
@@ -160,6 +161,12 @@ class Session:
                 loop.call_soon_threadsafe(self.end, reason)
             except RuntimeError:
                 self.status = "closed"
+
+    def disown(self) -> None:
+        """See `forks.Disowned`: loop and connection are those of the parent."""
+        self.lock, self._sending = threading.Lock(), threading.Lock()
+        self.status, self.loop, self.connection = "closed", None, None
+        self.machine.connection_lost("its client belongs to the process that this is a fork of")
 
     def require_running(self) -> None:
         """Raise ClientClosed unless messages can be sent."""

@@ -20,6 +20,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
 from typing import Any, Final
 
 import dask.config
@@ -44,6 +45,7 @@ no collector, and to look at a million of them would keep everybody waiting for 
 def main(document: dict[str, Any]) -> None:
     """Run what `document` describes, until the parent lets go of us."""
     channel = _take_channel()
+    signal.signal(signal.SIGINT, _do_nothing)  # not SIG_IGN, which programs of tasks would inherit
     faulthandler.enable()
     dask.config.config.clear()  # it is that of our own environment; the parent's is whole
     dask.config.update(dask.config.config, document["config"])
@@ -54,6 +56,10 @@ def main(document: dict[str, Any]) -> None:
     serve = serve_worker if document["role"] == "worker" else serve_scheduler
     with channel, asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve(document, Lifeline(channel)))
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """Ctrl-C is for the parent, and a task that interrupts its own process must not end us."""
 
 
 def _take_channel() -> socket.socket:

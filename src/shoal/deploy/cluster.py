@@ -319,7 +319,8 @@ class Cluster:
         try:
             await unless_hopeless(
                 self._ask(lambda n: calls.AwaitWorkers(n, nworkers), timeout_seconds),
-                self.prospects.wait(nworkers),
+                self.prospects,
+                nworkers,
             )
         except TimeoutError as error:
             found: calls.Identity = await self._ask(calls.SchedulerIdentity)

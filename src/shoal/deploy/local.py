@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import os
@@ -18,7 +19,7 @@ from shoal.deploy.errors import ClusterClosed, UnknownOptions
 from shoal.deploy.facts import FactsOfScheduler, facts_of_identity, facts_of_processes
 from shoal.deploy.sharing import memory_limit_nbytes, nprocesses_nthreads, workers_and_threads
 from shoal.deploy.sites import LoopSite, ProcessSite, Site
-from shoal.errors import UnsupportedOption
+from shoal.errors import ShoalError, UnsupportedOption
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
 from shoal.nanny.service import Nanny
@@ -272,17 +273,31 @@ class LocalCluster(Cluster):
             self._names.remove(name)
             return
         self._lose_hope(worker.failure)
-        if not self._nlive:
-            _logger.error(
-                "No worker of the cluster %s is left: tasks wait until one joins. "
-                "cluster.scale(n) starts new ones",
-                self.name,
-            )
 
     def _lose_hope(self, failure: Exception) -> None:
         """No more workers come than there are, until somebody scales the cluster."""
         self.failure = failure
-        self.prospects.end(self._nlive, failure)
+        self._in_background(self._tell_prospects(failure))
+
+    async def _tell_prospects(self, failure: Exception) -> None:
+        """Tell whoever waits how many workers there are: somebody else may have started some."""
+        ours = {str(name) for name in (*self._names, *self.workers)}
+        nothers = 0
+        with contextlib.suppress(ShoalError, OSError):  # the scheduler ends as well: told elsewhere
+            found: calls.Identity = await self._ask(calls.SchedulerIdentity)
+            nothers = sum(worker.name not in ours for worker in found.workers)
+        if self.failure is not failure or self.status is not Status.running:
+            return  # it was scaled or closed meanwhile, or another was lost
+        nworkers = self._nlive + nothers
+        if nworkers:
+            self.prospects.end(nworkers, failure)
+            return
+        _logger.error(
+            "No worker of the cluster %s is left: what its clients wait for fails, and what they "
+            "submit from now on waits until a worker joins. cluster.scale(n) starts new ones",
+            self.name,
+        )
+        self.prospects.end_all(failure)
 
     # --- size --------------------------------------------------------------------------------
 

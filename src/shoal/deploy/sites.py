@@ -184,7 +184,7 @@ class ProcessSite:
 
     def _remove_files(self) -> None:
         """What a scheduler leaves on disk that had no time to do it itself."""
-        if self.address and self.scheduler.exit_code != 0:
+        if self.address and self.scheduler.left_files:
             publish_token(self.address, self.token).withdraw()  # so its file is ours, and goes
 
 

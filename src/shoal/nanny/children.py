@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shoal.nanny import forks
+from shoal.comms import forks
 from shoal.nanny.memory import MemoryGuard
 from shoal.nanny.wire import receive_answer
 
@@ -86,10 +86,12 @@ class Child(ABC):
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
+            with self._lock:  # or its loop might close them in between
+                events = self._events() if self._ending is None else []
             poller = select.poll()
-            for descriptor in self._events():
+            for descriptor in events:
                 poller.register(descriptor, select.POLLIN)
-            longest = _REPORT_SECONDS if self._events() else _POLL_SECONDS
+            longest = _REPORT_SECONDS if events else _POLL_SECONDS
             poller.poll(1000 * min(left, longest))
         return True
 

@@ -34,7 +34,6 @@ from shoal.nanny.machine import (
 from shoal.nanny.process import ServiceProcess
 from shoal.observe.reasons import INTERNAL_ERROR, LIFETIME, SCHEDULER_GONE, TERMINATED, TOO_SILENT
 from shoal.observe.status import Status
-from shoal.storage.scratch import remove_scratch_of
 
 CLOSE_SECONDS: Final = 5.0
 """What a process may take to close before it is ended by signals, if nothing else is said."""
@@ -188,6 +187,8 @@ class WorkerKeeper:
         self._step_aside()
         if self.status in (Status.starting, Status.running):
             self.status = Status.closing_gracefully
+            if self._life is None or self._life.done():  # it has died, and no other comes
+                self._has_gone()
 
     def let_go(self) -> None:
         """Have the worker close, and start no other; does not wait."""
@@ -203,8 +204,7 @@ class WorkerKeeper:
         process = self.process
         if process is not None:
             process.close_now(deadline)
-            if process.pid and process.exit_code != 0:
-                remove_scratch_of(process.pid)
+            process.remove_files()
         self.status = Status.closed
 
     async def finished(self) -> None:
@@ -228,9 +228,9 @@ class WorkerKeeper:
             await asyncio.wait((life,))
             if process is not None:
                 await process.close(timeout_seconds)  # it was only just started, perhaps
-            await self._remove_files(process)
-        if self._started is not None and not self._started.done():
-            self._fail_start(StartAbandoned(self.what))
+            if process is not None:
+                await asyncio.to_thread(process.remove_files)
+        self._abandon_start()
 
     # --- what the machine wants ----------------------------------------------------------------
 
@@ -273,6 +273,7 @@ class WorkerKeeper:
                 await process.close(0.0)
             self.failure = error
             self._died(process, _cause_of(error))
+            self._has_gone()
             return
         self._feed(WorkerReady())
         if self._machine.phase is Phase.running:
@@ -284,10 +285,12 @@ class WorkerKeeper:
 
     async def _process_ended(self, process: ServiceProcess) -> None:
         """It has ended; was that anybody's wish?"""
+        if process.farewell is None:
+            await asyncio.to_thread(process.remove_files)
         if self._machine.phase is not Phase.running:
+            self._has_gone()
             return
         if process.farewell is None:
-            await self._remove_files(process)
             assert process.death is not None
             self._died(process, process.death.describe())
             return
@@ -336,6 +339,17 @@ class WorkerKeeper:
             self._is_over(Status.failed)
             self._tell()
 
+    def _has_gone(self) -> None:
+        """There is no process, and if it was to close gracefully, there won't be another."""
+        if self.status is Status.closing_gracefully:
+            self._abandon_start()
+            self._is_over(Status.closed)
+
+    def _abandon_start(self) -> None:
+        """Nobody need wait for the worker any more."""
+        if self._started is not None and not self._started.done():
+            self._fail_start(StartAbandoned(self.what))
+
     def _fail_start(self, error: Exception) -> None:
         assert self._started is not None
         self._started.set_exception(error)
@@ -351,11 +365,6 @@ class WorkerKeeper:
         """It is over, and nobody who would know by himself has made it so."""
         if self._on_end is not None:
             self._on_end(self)
-
-    async def _remove_files(self, process: ServiceProcess | None) -> None:
-        """What a process leaves on disk that had no time to do it itself."""
-        if process is not None and process.pid and not (process.death and process.death.is_clean):
-            await asyncio.to_thread(remove_scratch_of, process.pid)
 
 
 def _cause_of(error: Exception) -> str:

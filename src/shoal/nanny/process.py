@@ -13,13 +13,14 @@ import json
 import os
 import signal
 import socket
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from shoal.comms import forks
 from shoal.config import Memory, Nanny, read
-from shoal.nanny import forks
 from shoal.nanny.bootstrap import to_bytes
 from shoal.nanny.children import Child, Ending
 from shoal.nanny.death import Death
@@ -27,6 +28,7 @@ from shoal.nanny.errors import ProcessDied, ProcessLate
 from shoal.nanny.starting import Wish, duplicate, start_process
 from shoal.nanny.surroundings import surroundings
 from shoal.observe.status import Status
+from shoal.storage.scratch import remove_scratch_of, scratch_parent
 
 TERMINATE_SECONDS: Final = 1.0
 """After SIGTERM, and again after SIGKILL."""
@@ -74,6 +76,9 @@ class ServiceProcess:
         self.farewell: dict[str, Any] | None = None
         """What it said as it closed in good order: why it has `left`; None: it did not."""
         self.memory_limit_nbytes = memory_limit_nbytes
+        self._scratch_parent = scratch_parent(document.get("config"))
+        self._removing = threading.Lock()
+        self._is_disowned = False  # it belongs to the process that ours is a fork of
         self._document = document
         self._environ = environ
         self._on_end, self._entry = on_end, entry
@@ -199,8 +204,24 @@ class ServiceProcess:
         if self._child is not None:
             self._child.send_signal(signal.SIGKILL)
 
+    @property
+    def left_files(self) -> bool:
+        """Whether others must remove what it had on disk, as it has ended without a farewell."""
+        return bool(self.pid) and self.farewell is None and not self._is_disowned
+
+    def remove_files(self) -> None:
+        """Remove its scratch folders if it `left_files`.  From any thread.
+
+        Cost: one look at a folder; then as long as it takes to remove what is there.
+        """
+        with self._removing:  # a second call returns when there is nothing left, too
+            if self.pid and self.left_files:
+                remove_scratch_of(self.pid, self._scratch_parent)
+
     def disown(self) -> None:
         """See `forks.Disowned`."""
+        self._is_disowned = True
+        self._removing = threading.Lock()
         self._on_end = None
         self._close_sockets()
 

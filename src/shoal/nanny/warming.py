@@ -65,6 +65,11 @@ def reseed() -> None:
 
 
 def nthreads_that_matter() -> int:
-    """How many threads this process has, but for those that see to themselves in a fork."""
+    """How many threads this process has, but for those that see to themselves in a fork.
+
+    1 where the system doesn't tell.
+    """
+    if not _THREADS.is_dir():
+        return 1
     names = [(thread / "comm").read_text().strip() for thread in _THREADS.iterdir()]
     return sum(name not in _HARMLESS_THREADS for name in names)

@@ -97,6 +97,8 @@ class Zygote:
             self._look()
             if self._wanted and time.monotonic() - self._asked_at >= IDLE_SECONDS:
                 self._warm()
+        signal.set_wakeup_fd(-1)
+        self._let_go()
         return None
 
     def _warm(self) -> None:
@@ -142,7 +144,7 @@ class Zygote:
         return None
 
     def _let_go(self) -> None:
-        """In a child: of what belongs to the zygote and to the child's siblings."""
+        """Of what the zygote has open; a child that was forked has no use for it."""
         for child in self._children.values():
             child.report.close()
         for ours in (self._control, self._bell, self._ringer):

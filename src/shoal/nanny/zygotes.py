@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from shoal.nanny import forks
+from shoal.comms import forks
 from shoal.nanny.bootstrap import command_of, kind_of_interpreter, to_bytes
 from shoal.nanny.warming import loaded_here, wants_threads
 from shoal.nanny.wire import send_loaded, send_request

@@ -4,6 +4,8 @@ A task that waits for the results of other tasks holds a thread that those may n
 about to wait says so, and the worker puts a substitute in its place for as long as it waits.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
@@ -25,8 +27,8 @@ class TaskHost(Protocol):
     def before_close(self) -> list[Callable[[], object]]:
         """Functions that are called, on its loop, as it begins to close."""
 
-    def on_waiting(self, change: int) -> None:
-        """So many tasks more, or less, wait for other tasks.  From any thread."""
+    def on_waiting(self, task: RunningTask, change: int) -> None:
+        """`task` waits for so many results of others more, or less.  From any thread."""
 
 
 class RunningTask(Protocol):
@@ -46,18 +48,18 @@ current_task: Final[ContextVar[RunningTask | None]] = ContextVar("current_task",
 
 
 class _Waiting:
-    """That a task of `host` waits for others."""
+    """That a task waits for others."""
 
-    __slots__ = ("_host",)
+    __slots__ = ("_task",)
 
-    def __init__(self, host: TaskHost) -> None:
-        self._host = host
+    def __init__(self, task: RunningTask) -> None:
+        self._task = task
 
     def __enter__(self) -> None:
-        self._host.on_waiting(1)
+        self._task.worker.on_waiting(self._task, 1)
 
     def __exit__(self, *exception: object) -> None:
-        self._host.on_waiting(-1)
+        self._task.worker.on_waiting(self._task, -1)
 
 
 _OUTSIDE: Final = nullcontext()
@@ -69,4 +71,4 @@ def waiting_for_tasks() -> AbstractContextManager[None]:
     Cost outside of tasks: 0.2 us.
     """
     task = current_task.get()
-    return _OUTSIDE if task is None else _Waiting(task.worker)
+    return _OUTSIDE if task is None else _Waiting(task)

@@ -6,16 +6,22 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import dask.config
 
+_SETTING: Final = "temporary-directory"
 _ATTEMPTS_MAX: Final = 10
 
 
-def scratch_parent() -> Path:
-    """Where this user's scratch folders are: below the setting `temporary-directory`, if any."""
-    parent = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+def scratch_parent(config: dict[str, Any] | None = None) -> Path:
+    """Where this user's scratch folders are: below the setting `temporary-directory`, if any.
+
+    Args:
+        config: of another process, whose folders are looked for; None: our own.
+    """
+    config = dask.config.config if config is None else config
+    parent = dask.config.get(_SETTING, None, config=config) or tempfile.gettempdir()
     return Path(str(parent)) / f"dask-scratch-space-{os.getuid()}"
 
 
@@ -44,12 +50,15 @@ def remove_scratch(folder: str) -> None:
         pass  # there are others, or somebody was faster
 
 
-def remove_scratch_of(pid: int) -> None:
+def remove_scratch_of(pid: int, parent: Path) -> None:
     """Remove the folders of a process that has ended and could not do it.
+
+    Args:
+        parent: as `scratch_parent` has it for that process.
 
     Cost: one look at the parent; then as long as it takes to remove what is there.
     """
-    for folder in scratch_parent().glob(f"{_prefix(pid)}*"):
+    for folder in parent.glob(f"{_prefix(pid)}*"):
         remove_scratch(str(folder))
 
 

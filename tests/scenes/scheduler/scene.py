@@ -89,6 +89,7 @@ class Scene:
         self.told: dict[tuple[Worker, CodeId], None] = {}
         self.runs: list[tuple[Worker, TaskId, RunId]] = []  # every run that was sent, in order
         self.seen: dict[tuple[str, str], None] = {}  # transitions of all steps so far
+        self._seen_until = 0  # the step
         self._next_request = 1
 
     # --- what is asked of a scene ---
@@ -354,8 +355,12 @@ class Scene:
                     self._note_client(peer, message)
         broken = list(check(self.machine.state))
         assert not broken, "\n".join(broken)
-        for _, _, before, after, _, _ in self.machine.story:
+        latest = self._seen_until
+        for _, _, before, after, _, step in reversed(self.machine.story.records):
+            if step <= latest:
+                break
             self.seen[before, after] = None
+            self._seen_until = max(self._seen_until, step)
 
     def _note_worker(self, worker: Worker, message: Message) -> None:
         if isinstance(message, WorkerWelcome):

@@ -2,7 +2,7 @@
 
 from shoal.errors import KilledWorker
 from shoal.protocol.exceptions import from_failure
-from shoal.protocol.messages import TaskOptions
+from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
 from shoal.scheduler.machine.on_membership import DEATHS_MAX
 from tests.scenes.scheduler.scene import Scene
 
@@ -138,3 +138,48 @@ def test_what_is_known_of_deaths_goes_with_the_task_and_is_bounded(scene: Scene)
         scene.join("b", host="h", pid=pid, predecessor=pid - 1, predecessor_death="SIGKILL")
         scene.lose("b")
     assert len(scene.machine.state.deaths) == DEATHS_MAX
+
+
+def test_a_suspect_that_waits_for_other_tasks_gets_them_run(scene: Scene) -> None:
+    """x was running as a died; on b it submits y1 and y2 and waits, and they run one by one."""
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.lose("a")
+    scene.join("b")
+    scene.submit("d", y1=[], y2=[], y3=[])
+    assert scene.take() == ["a: run x #1", "b: run x #2"]
+
+    scene.from_worker("b", WorkerHeartbeat(nwaiting=1))
+    assert scene.take() == ["b: run y1 #1"]
+    scene.finish("y1")
+    assert scene.take() == ["d: y1 in memory at b", "b: run y2 #1"]
+    scene.from_worker("b", WorkerHeartbeat())
+    scene.finish("y2")
+    assert scene.take() == ["d: y2 in memory at b"]  # x goes on, alone
+    scene.finish("x")
+    assert scene.take() == ["c: x in memory at b", "b: run y3 #1"]
+
+
+def test_a_suspect_may_be_what_the_runs_beside_it_wait_for(scene: Scene) -> None:
+    """w waits on the only worker; x, under which another one died, is what it waits for."""
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.lose("a")
+    scene.submit(w=[], options=TaskOptions(priority=1))
+    scene.workers("b")
+    assert scene.take() == ["a: run x #1", "b: run w #1"]
+
+    scene.from_worker("b", WorkerHeartbeat(nwaiting=1))
+    assert scene.take() == ["b: run x #2"]
+
+
+def test_runs_that_wait_for_others_have_begun_and_so_has_what_took_their_threads(
+    scene: Scene,
+) -> None:
+    """One thread: w waits, its substitute has x, and y1 and y2 can't have begun."""
+    scene.workers("a")
+    scene.submit(w=[], x=[], y1=[], y2=[])
+    scene.from_worker("a", WorkerHeartbeat(nwaiting=1))
+    assert scene.take() == ["a: run w #1", "a: run x #1", "a: run y1 #1"]
+    scene.lose("a")
+    assert [scene.task(key).blame for key in ("w", "x", "y1", "y2")] == [1, 1, 0, 0]

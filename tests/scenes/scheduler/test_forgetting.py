@@ -48,3 +48,49 @@ def test_a_new_task_does_not_find_an_old_one_that_is_about_to_be_forgotten(scene
     assert scene.task("x0") is not old
     assert list(scene.machine.state.tasks) == ["x0", "x1"]
     assert scene.take() == ["a: free x9", "a: run x0 #1"]
+
+
+def run_once(scene: Scene, *prefixes: str) -> None:
+    """A task of each, one after the other, from its submission to its being forgotten."""
+    for prefix in prefixes:
+        scene.submit(prefix=prefix, x=[])
+        scene.finish("x", seconds=0.25)
+        scene.release("x")
+        scene.advance(0.0)
+
+
+def test_of_prefixes_that_rest_those_that_did_so_longest_are_forgotten() -> None:
+    """Two may rest.  p is used again, so it is q that goes as r comes."""
+    scene = Scene(resting_prefixes_max=2)
+    scene.workers("a")
+    run_once(scene, "p", "q", "p", "r")
+    state = scene.machine.state
+    assert list(state.prefixes) == ["p", "r"]
+    assert [prefix.nfinished for prefix in state.prefixes.values()] == [2, 1]
+    assert state.nfinished == 4
+
+
+def test_a_program_that_names_each_task_differently_leaves_a_bounded_trace() -> None:
+    """A hundred functions come and go."""
+    scene = Scene(resting_prefixes_max=10)
+    scene.workers("a")
+    run_once(scene, *(f"f{n}" for n in range(100)))
+    assert len(scene.machine.state.prefixes) == 10
+
+
+def test_what_was_learnt_of_a_prefix_outlives_its_tasks(scene: Scene) -> None:
+    """The same function comes again."""
+    run_once(scene, "p")
+    assert scene.machine.state.prefixes["p"].duration_us == 250_000
+
+
+def test_a_prefix_with_tasks_is_never_forgotten() -> None:
+    """Nothing may rest here: p stays for its held result, and goes with it."""
+    scene = Scene(resting_prefixes_max=0)
+    scene.workers("a")
+    scene.submit(prefix="p", y=[])
+    scene.finish("y")
+    run_once(scene, "q")
+    assert list(scene.machine.state.prefixes) == ["p"]
+    scene.release("y")
+    assert not scene.machine.state.prefixes

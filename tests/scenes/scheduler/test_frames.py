@@ -116,6 +116,11 @@ def test_a_value_that_is_released_and_scattered_in_one_frame_is_a_new_one(scene:
         ({"dependencies": [[], [ClientTaskId(2)]]}, "before one that it depends on"),
         ({"dependencies": [[ClientTaskId(2)], []]}, "before one that it depends on"),
         ({"dependencies": [[], [ClientTaskId(1)] * 2]}, "a dependency twice"),
+        ({"wanted": [0, 0]}, "wants a task twice"),
+        ({"held": [1, 1]}, "holds a task twice"),
+        ({"graph": ClientTaskId(2)}, "no slice of the graph"),
+        ({"graph": ClientTaskId(1), "ntasks_ahead": -1}, "no slice of the graph"),
+        ({"graph": ClientTaskId(1), "ntasks_ahead": 1 << 62}, "no slice of the graph"),
     ],
 )
 def test_tasks_that_contradict_themselves_are_refused(
@@ -130,6 +135,22 @@ def test_tasks_that_contradict_themselves_are_refused(
     scene.actor("c").new_numbers(["x", "y"])
     scene.from_client("c", SOUND)
     assert (scene.state("x"), scene.state("y")) == ("queued", "waiting")
+
+
+def test_a_number_that_has_a_task_is_not_given_to_another(scene: Scene) -> None:
+    """The older task's want would have no number left by which it could be released."""
+    scene.submit(x=[])
+    number = scene.actor("c").number("x")
+    again = msgspec.structs.replace(
+        SOUND, first=number, codes=[scene.actor("c").codes["f"]], dependencies=[]
+    )
+    for said in (again, msgspec.structs.replace(again, held=[0], wanted=[])):
+        with pytest.raises(ProtocolError, match="a number that has a task already"):
+            scene.from_client("c", said)
+    with pytest.raises(ProtocolError, match="a number that has a task already"):
+        scene.from_client("c", WantKey(number, Key("x")))
+    scene.release("x")
+    assert scene.machine.state.tasks == {}
 
 
 def test_each_task_of_a_message_may_have_options_of_its_own(scene: Scene) -> None:

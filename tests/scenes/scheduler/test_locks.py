@@ -1,6 +1,9 @@
 """Locks of clients: one holds, the others wait in their order, and nobody holds one for ever."""
 
+import pytest
+
 from shoal.protocol.calls import AcquireLock, IsLocked
+from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import ReleaseLock
 from tests.scenes.scheduler.scene import Scene
 
@@ -71,3 +74,25 @@ def test_a_client_that_goes_lets_go_of_its_locks_and_waits_no_more(scene: Scene)
     assert scene.take() == ["d: answer True"]
     scene.lose_client("d")
     assert scene.machine.state.locks == {}
+
+
+@pytest.mark.parametrize("claim", [1, 2], ids=["that holds", "that waits"])
+def test_the_number_of_a_claim_is_not_used_for_another(scene: Scene, claim: int) -> None:
+    """Its release would not say which of them it ends."""
+    acquire(scene, 1)
+    acquire(scene, 2)
+    scene.take()
+    with pytest.raises(ProtocolError, match="a claim that has not ended"):
+        acquire(scene, claim)
+    release(scene, 1)
+    assert scene.take() == ["c: answer True"]
+
+
+def test_a_release_that_comes_twice_does_not_end_the_next_claim(scene: Scene) -> None:
+    """c's second release finds d as the holder."""
+    acquire(scene, 1)
+    acquire(scene, 1, "d")
+    release(scene, 1)
+    release(scene, 1)
+    scene.call(IsLocked, name="x")
+    assert scene.take() == ["c: answer True", "d: answer True", "c: answer True"]

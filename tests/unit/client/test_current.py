@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,58 @@ def test_blocks_that_end_out_of_order_leave_dask_as_it_was():
         current.leave(second)
         assert dask.config.get("scheduler") == "threads"
     current._context.set(None)
+
+
+def test_a_block_goes_on_computing_with_its_client_after_an_earlier_one_has_ended():
+    """As in the threads of a worker, where blocks begin and end in any order."""
+    import dask
+
+    with dask.config.set(scheduler="threads"):
+        first = current.enter(Someone(), for_dask=True)
+        second = current.enter(Someone(), for_dask=True)
+        current.leave(first)
+        assert dask.config.get("scheduler") == current._scheduler()
+        current.leave(second)
+        assert dask.config.get("scheduler") == "threads"
+    current._context.set(None)
+
+
+def test_what_a_user_sets_inside_of_a_block_stays():
+    import dask
+
+    with dask.config.set(scheduler="threads"):
+        entered = current.enter(Someone(), for_dask=True)
+        dask.config.set(scheduler="processes")
+        current.leave(entered)
+        assert dask.config.get("scheduler") == "processes"
+
+
+def test_clients_that_come_and_go_in_many_threads_leave_dask_as_it_was():
+    """Each round, the last to go must find that it is the last, and the first that it is not."""
+    import dask
+
+    def come_and_go(client):
+        together.wait(10)
+        current.add_default(client)
+        current.remove_default(client)
+
+    def told():
+        return [dask.config.get(name, None) for name in ("scheduler", "array.rechunk.method")]
+
+    together = threading.Barrier(4)
+    before = told()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+            threads = [threading.Thread(target=come_and_go, args=(Someone(),)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(10)
+            assert told() == before
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_our_frames_are_left_out_of_tracebacks_unless_a_user_wants_them_all():

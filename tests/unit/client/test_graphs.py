@@ -251,6 +251,17 @@ def test_a_large_constant_that_tasks_share_travels_once(ntasks):
     assert len(order) == ntasks + 2
 
 
+def test_few_tasks_may_share_many_large_constants():
+    """More than there are tasks: each takes a number, and none that is not the graph's."""
+    large = [bytes([i]) * 100_000 for i in range(20)]
+    tasks = {name: Task(name, lambda *parts: len(parts), *large) for name in ("x", "y")}
+    graph = Graph(Tasks(tasks), ["x", "y"], lambda key: None)
+    results, order = run_slices(graph)[:2]
+    assert results == {"x": 20, "y": 20}
+    assert len(order) == graph.ntasks == 22
+    assert graph.ntasks <= graph.ntasks_max
+
+
 def test_a_large_constant_of_one_task_stays_with_it():
     results, order = run({"x": (len, [0] * 100_000), "y": (neg, "x")}, ["y"])
     assert results == {"y": -100_000}

@@ -112,6 +112,31 @@ def test_a_group_of_a_shuffle_is_finished_before_the_next_is_begun():
     assert peak(dependencies, ordered(dependencies)) <= 2.5 * 12 * 12
 
 
+class Counted(list):
+    """A list that counts how often it is looked into."""
+
+    nlooks = 0
+
+    def __getitem__(self, place):
+        self.nlooks += 1
+        return super().__getitem__(place)
+
+
+def test_a_group_of_a_shuffle_with_one_odd_dependent_takes_linear_time():
+    """The last to need the first input needs other things as well, so nobody is a companion."""
+    n = 40
+    dependencies = Counted([[] for _ in range(n)])
+    for _ in range(n):
+        pieces = [len(dependencies) + source for source in range(n)]
+        dependencies += [[source] for source in range(n)]
+        dependencies.append(pieces)
+    outputs = list(range(2 * n, len(dependencies), n + 1))
+    dependencies.append([0, outputs[-1]])
+    order = ordered(dependencies, [*outputs, len(dependencies) - 1])
+    assert len(order) == len(dependencies)
+    assert dependencies.nlooks < 8 * 2 * n * n
+
+
 def test_neighbours_that_share_some_inputs_are_made_row_by_row():
     """Overlap: blocks of one row are kept, not those of all."""
     n = 30

@@ -1,5 +1,8 @@
 """From collections to plain graphs: the same results, fewer tasks, annotations kept."""
 
+import functools
+import sys
+from types import SimpleNamespace
 from typing import ClassVar
 
 import dask
@@ -366,6 +369,51 @@ def test_dask_is_given_back_its_own():
     assert dict(vars(Expr)) != before[0]
     expressions.turn_off()
     assert (dict(vars(Expr)), dict(vars(SingletonExpr))) == before
+
+
+def test_what_others_have_put_in_place_of_ours_since_stays(monkeypatch):
+    from dask._expr import Expr
+
+    expressions = AnnotatedExpressions()
+    expressions.turn_on()
+    theirs = functools.partialmethod(Expr.rewrite)
+    monkeypatch.setattr(Expr, "rewrite", theirs)
+    expressions.turn_off()
+    assert vars(Expr)["rewrite"] is theirs
+
+
+@pytest.mark.parametrize("would_warn", [True, False])
+def test_dask_warns_of_annotations_as_it_would_have_before(frame, monkeypatch, would_warn):
+    from dask.dataframe.dask_expr import _collection
+
+    monkeypatch.setattr(_collection, "_WARN_ANNOTATIONS", would_warn)
+    expressions = AnnotatedExpressions()
+    expressions.turn_on()
+    with dask.annotate(priority=1):
+        _ = frame.a + 17
+    assert not _collection._WARN_ANNOTATIONS
+    expressions.turn_off()
+    assert _collection._WARN_ANNOTATIONS is would_warn
+
+
+class Expr:
+    """As dask's might be one day."""
+
+    def __new__(cls):
+        return super().__new__(cls)
+
+    def simplify_once(self):
+        return self
+
+
+@pytest.mark.parametrize("names", [{}, {"Expr": Expr}, {"Expr": Expr, "SingletonExpr": Expr}])
+def test_a_dask_that_makes_its_expressions_in_another_way_is_left_alone(monkeypatch, names):
+    before = dict(vars(Expr))
+    monkeypatch.setitem(sys.modules, "dask._expr", SimpleNamespace(**names))
+    expressions = AnnotatedExpressions()
+    expressions.turn_on()
+    assert dict(vars(Expr)) == before
+    expressions.turn_off()
 
 
 def test_what_is_said_about_a_part_holds_before_what_is_said_about_all():

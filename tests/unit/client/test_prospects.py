@@ -46,10 +46,35 @@ def test_who_comes_later_is_told_at_once_until_there_is_hope_again() -> None:
     prospects.end(0, Lost("none"))  # nobody waits
 
 
+class Waiting:
+    """Waits for results."""
+
+    def __init__(self) -> None:
+        self.told: list[Exception] = []
+
+    def lose_hope(self, reason: Exception) -> None:
+        self.told.append(reason)
+
+
+def test_who_waits_for_results_is_told_only_if_all_is_lost_and_only_while_in_use() -> None:
+    prospects, waiting, gone = Prospects(), Waiting(), Waiting()
+    told_of_gone = gone.told
+    prospects.tell(waiting)
+    prospects.tell(gone)
+    del gone
+    prospects.end(0, Lost("none, but somebody else sees to the results"))
+    assert not waiting.told
+    reason = Lost("all")
+    prospects.end_all(reason)
+    assert waiting.told == [reason]
+    assert prospects.wait(1).exception(0) is reason
+    assert not told_of_gone
+
+
 def test_a_wait_ends_with_the_reason_from_any_thread() -> None:
     async def story() -> None:
         cluster = Cluster()
-        waiting = asyncio.ensure_future(unless_hopeless(for_ever(), prospects_of(cluster, 2)))
+        waiting = asyncio.ensure_future(unless_hopeless(for_ever(), prospects_of(cluster), 2))
         await asyncio.sleep(0)
         thread = threading.Thread(target=cluster.prospects.end, args=(1, Lost("one at most")))
         thread.start()
@@ -69,16 +94,16 @@ def test_an_answer_wins_over_a_prospect_and_an_error_is_its_own() -> None:
 
     async def story() -> None:
         cluster = Cluster()
-        assert await unless_hopeless(answer(), prospects_of(cluster, 2)) == 5
+        assert await unless_hopeless(answer(), prospects_of(cluster), 2) == 5
         with pytest.raises(TimeoutError, match="took too long"):
-            await unless_hopeless(fail(), prospects_of(cluster, 2))
+            await unless_hopeless(fail(), prospects_of(cluster), 2)
 
     asyncio.run(story())
 
 
 def test_a_wait_that_is_cancelled_leaves_nothing_behind() -> None:
     async def story() -> None:
-        waiting = asyncio.ensure_future(unless_hopeless(for_ever(), prospects_of(Cluster(), 2)))
+        waiting = asyncio.ensure_future(unless_hopeless(for_ever(), prospects_of(Cluster()), 2))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -92,6 +117,6 @@ def test_other_clusters_and_none_at_all_can_not_tell() -> None:
     async def answer() -> int:
         return 5
 
-    assert prospects_of(None, 1) is None
-    assert prospects_of(object(), 1) is None
-    assert asyncio.run(unless_hopeless(answer(), None)) == 5
+    assert prospects_of(None) is None
+    assert prospects_of(object()) is None
+    assert asyncio.run(unless_hopeless(answer(), None, 2)) == 5

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from shoal.nanny.errors import CannotFork, ProcessDied
 from shoal.nanny.process import ServiceProcess
+from shoal.nanny.zygotes import ZygoteProcess
 from tests.unit.nanny.birth import SECONDS_MAX, born, process_of, words_of, zygote
 
 METHODS = ["fork", "spawn"]
@@ -384,6 +386,16 @@ def test_a_zygote_never_outlives_the_interpreter(how: str, tmp_path: Path) -> No
         output, errors = program.communicate("go\n", timeout=SECONDS_MAX)
         assert (output, errors, program.returncode) == ("", "", 0)
         assert not mother.is_running()
+
+
+def test_a_zygote_that_is_dismissed_has_closed_what_it_had_and_says_nothing() -> None:
+    mother = ZygoteProcess({**os.environ, "PYTHONWARNINGS": "error"})
+    _, errors = mother.descriptors
+    with os.fdopen(os.dup(errors), "rb") as said:
+        mother.dismiss()
+        mother.wait(time.monotonic() + SECONDS_MAX)
+        assert mother.has_ended()
+        assert os.pread(said.fileno(), 10_000, 0) == b""
 
 
 @pytest.mark.parametrize("deed", ["rest", "stay"])

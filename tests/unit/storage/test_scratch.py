@@ -41,12 +41,20 @@ def test_what_another_process_has_left_goes_and_the_rest_stays() -> None:
     pid = str(os.getpid())
     for other in (f"{pid}0", f"1{pid}"):
         (scratch_parent() / name.replace(pid, other)).mkdir()
-    remove_scratch_of(int(f"{pid}0"))
+    remove_scratch_of(int(f"{pid}0"), scratch_parent())
     assert sorted(os.listdir(scratch_parent())) == sorted([name, name.replace(pid, f"1{pid}")])
-    remove_scratch_of(os.getpid())
+    remove_scratch_of(os.getpid(), scratch_parent())
     assert not os.path.exists(ours)
 
 
 def test_there_may_be_nothing_to_remove() -> None:
-    remove_scratch_of(os.getpid())
+    remove_scratch_of(os.getpid(), scratch_parent())
     assert not scratch_parent().exists()
+
+
+def test_the_folders_of_another_process_are_where_its_own_configuration_says(
+    tmp_path: Path,
+) -> None:
+    theirs = {"temporary-directory": str(tmp_path / "theirs")}
+    assert scratch_parent(theirs).parent == tmp_path / "theirs"
+    assert scratch_parent().parent == tmp_path

@@ -2,6 +2,12 @@
 
 import threading
 
+import pytest
+
+from shoal.ids import CodeId, Key, RunId, TaskId
+from shoal.protocol.messages import RunTask
+from shoal.worker.model.entities import Run
+from shoal.worker.shell.waits import WaitingRuns
 from tests.unit.worker.test_threads import Bench, add, with_bench
 
 before, behind = threading.Event(), threading.Event()
@@ -58,3 +64,41 @@ def test_there_are_never_more_threads_than_are_wanted_in_the_end() -> None:
         assert len(names_of_threads()) == 2
 
     with_bench(scene, nthreads=2)
+
+
+def test_where_the_system_has_no_threads_left_the_worker_says_so_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def scene(bench: Bench) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            bench.threads.substitute(1)
+            bench.threads.substitute(2)
+        assert len(caplog.messages) == 1
+        assert "can't start more than its 1 threads" in caplog.text
+        assert (await bench.outcome(add, 1, 2))[1] == 3
+        bench.threads.substitute(2)
+        assert len(names_of_threads()) == 3
+        bench.threads.substitute(0)
+
+    with_bench(scene)
+
+
+def test_a_run_that_waits_for_much_at_once_counts_once_and_not_beyond_its_end() -> None:
+    one, other = [Run(RunTask(TaskId(n), RunId(n), Key("x"), CodeId(1), 0, 0.0, n)) for n in (1, 2)]
+    waiting = WaitingRuns()
+    changes = [waiting.count(one, 1, is_executing=True) for _ in range(3)]
+    assert (changes, len(waiting)) == ([True, False, False], 1)
+    assert waiting.count(other, 1, is_executing=True)
+    assert not waiting.count(one, -1, is_executing=True)
+    assert waiting.count(other, -1, is_executing=True)
+    assert len(waiting) == 1
+
+    assert waiting.end([one, other])
+    assert len(waiting) == 0
+    assert not waiting.count(one, -1, is_executing=False)  # of a thread that it left behind
+    assert not waiting.count(one, 1, is_executing=False)
+    assert not waiting.end([one])

@@ -374,3 +374,31 @@ def test_a_peer_that_takes_nothing_does_not_keep_others_from_being_served() -> N
             await server.close()
 
     run(scene())
+
+
+def test_an_answer_that_can_not_be_made_ends_the_connection() -> None:
+    """Nothing can be pickled where the threads for it have gone; the peer shall not wait for it."""
+
+    async def scene() -> None:
+        told: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: told.append(context["message"])
+        )
+        held = Held(TaskId(1), Key("k"), np.zeros(LARGE_NBYTES // 8 + 1), LARGE_NBYTES)
+        executor = ThreadPoolExecutor(1)
+        executor.shutdown()
+        server = ReplicaServer(
+            "tcp://us:1",
+            executor,
+            is_in=lambda epoch: True,
+            look_up=lambda task: held,
+            put=lambda values: None,
+            transfers_max=1,
+        )
+        peer: Any = Taker(takes=True)
+        server.on_get_replicas(peer, GetReplicas(1, [TaskId(1)], EPOCH))
+        await asyncio.wait_for(peer.aborted.wait(), 10)
+        assert told == ["Serving a peer failed"]
+        await server.close()
+
+    run(scene())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
 from shoal.ids import Key
-from shoal.observe.inside import current_task
+from shoal.observe.inside import RunningTask, current_task
 from shoal.worker.model.entities import Run
 from shoal.worker.shell.errors import NoWorkerHere
 
@@ -45,8 +45,8 @@ class Host(Protocol):
     def before_close(self) -> list[Callable[[], object]]:
         """Functions that are called, on its loop, as it begins to close."""
 
-    def on_waiting(self, change: int) -> None:
-        """So many tasks more, or less, wait for other tasks.  From any thread."""
+    def on_waiting(self, task: RunningTask, change: int) -> None:
+        """`task` waits for so many results of others more, or less.  From any thread."""
 
     @property
     def data(self) -> Mapping[Any, object]:

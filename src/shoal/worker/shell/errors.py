@@ -52,6 +52,24 @@ class NoWorkerHere(ShoalError, ValueError):
         return f"No worker found: {why}. Call get_worker() inside of a task."
 
 
+class NoSubstitute(ShoalError, RuntimeError):
+    """The system gave no thread to run others in place of a task that waits for them."""
+
+    def __init__(self, nthreads: int, nwaiting: int, why: str) -> None:
+        """`nthreads`: that the worker has; `nwaiting`: tasks that wait; `why`: in its words."""
+        super().__init__(nthreads, nwaiting, why)
+        self.nthreads, self.nwaiting, self.why = nthreads, nwaiting, why
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nwaiting} tasks of this worker wait for other tasks, and it can't start more "
+            f"than its {self.nthreads} threads to run those in their place: {self.why}. If all of "
+            "them wait, and other workers have no room either, nothing will go on.\n"
+            "Raise the limits on processes and memory (ulimit -u, pids.max), start more workers, "
+            "or have fewer tasks wait at once: return futures from them instead of results."
+        )
+
+
 class UnknownCode(ShoalError, RuntimeError):
     """A run calls a function that this worker was not told, or was told to forget."""
 

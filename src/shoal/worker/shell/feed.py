@@ -49,6 +49,8 @@ from shoal.worker.shell.replicas import Held
 from shoal.worker.shell.serving import ReplicaServer
 from shoal.worker.shell.threads import Inline, Job, RunThreads
 from shoal.worker.shell.transfers import Transfers
+from shoal.worker.shell.trimming import Trimming, give_back
+from shoal.worker.shell.waits import WaitingRuns
 
 logger = logging.getLogger("shoal.worker")
 
@@ -103,7 +105,8 @@ class Feed:
         self._on_close = on_close
         self._after_loss = on_lost
         self._is_over = False
-        self._nwaiting = 0
+        self._waiting = WaitingRuns()
+        self._trimming = Trimming()
         self._codes = CodeTable()
         self._background: set[asyncio.Task[None]] = set()
         self._executor = ThreadPoolExecutor(_VALUE_THREADS, f"shoal-worker-{host.name}-values")
@@ -178,12 +181,23 @@ class Feed:
         reopen_standard()
         if self.link.is_up:
             nexecuting = self.threads.nexecuting
-            self.link.send([WorkerHeartbeat(memory_bytes, nexecuting, self._nwaiting)])
+            self.link.send([WorkerHeartbeat(memory_bytes, nexecuting, len(self._waiting))])
 
-    def count_waiting(self, change: int) -> None:
-        """So many tasks more, or less, wait for other tasks: each of them has a substitute."""
-        self._nwaiting += change
-        self.threads.substitute(self._nwaiting)
+    def count_waiting(self, run: Run, change: int) -> bool:
+        """A run waits for so many results of other tasks more, or less.
+
+        While it waits for any, its thread has a substitute.  Whether other runs wait than before.
+        """
+        changed = self._waiting.count(run, change, is_executing=self.threads.is_executing(run))
+        if changed:
+            self.threads.substitute(len(self._waiting))
+        return changed
+
+    def look_at_memory(self, rss_bytes: int) -> None:
+        """Give back what tasks have freed, if that is much."""
+        is_idle = self.threads.nexecuting == 0
+        if self._trimming.is_due(rss_bytes, self.results.nbytes, is_idle=is_idle):
+            self._executor.submit(give_back)
 
     # --- what happens ------------------------------------------------------------------------
 
@@ -211,6 +225,8 @@ class Feed:
     @_event
     def on_ended(self, ended: list[tuple[RunEnded, object]]) -> None:
         """Runs came back from the threads."""
+        if self._waiting and self._waiting.end([end.run for end, _ in ended]):
+            self.threads.substitute(len(self._waiting))
         self.machine.runs_ended([end for end, _ in ended], self._loop.time())
         put = self.results.put
         for end, value in ended:

@@ -15,6 +15,7 @@ import psutil
 from shoal import config
 from shoal.comms import AuthenticationError, Connection, Listener, find_token, listen
 from shoal.comms.addresses import INPROC, TCP, is_own_host, parse_address
+from shoal.observe.inside import RunningTask
 from shoal.observe.limits import memory_limit_bytes, thread_count
 from shoal.observe.reasons import SCHEDULER_GONE
 from shoal.observe.status import Status
@@ -26,8 +27,8 @@ from shoal.storage.results import Results, ResultsView
 from shoal.storage.scratch import make_scratch, remove_scratch
 from shoal.version import VERSION
 from shoal.worker.machine.step import WorkerMachine
-from shoal.worker.model.entities import MachineSettings
-from shoal.worker.shell.context import live_workers
+from shoal.worker.model.entities import MachineSettings, Run
+from shoal.worker.shell.context import RunContext, live_workers
 from shoal.worker.shell.errors import WorkerRefused
 from shoal.worker.shell.feed import Feed
 from shoal.worker.shell.link import SchedulerLink
@@ -290,7 +291,10 @@ class Worker:
         logger.debug("Worker %s closes: %s", self.address, reason)
         try:
             for function in self.before_close:
-                function()
+                try:
+                    function()
+                except Exception:
+                    logger.exception("Worker %s closes, in spite of an error", self.address)
             await self._tear_down(timeout_seconds, reason)
         finally:
             self.status = Status.closed
@@ -347,7 +351,10 @@ class Worker:
         """Say that the worker lives; again and again."""
         feed = self._feed
         assert feed is not None
-        feed.heartbeat(self._process.memory_info().rss)
+        rss_bytes = self._process.memory_info().rss
+        feed.heartbeat(rss_bytes)
+        if self.is_watched:  # else the process is not ours alone
+            feed.look_at_memory(rss_bytes)
         self._heartbeat = self._loop.call_later(feed.heartbeat_seconds, self._beat)
 
     # --- tasks that wait for tasks -----------------------------------------------------------
@@ -358,17 +365,17 @@ class Worker:
         keyring = self._keyring
         return keyring if keyring is not None and keyring.key(CLIENT) is not None else None
 
-    def on_waiting(self, change: int) -> None:
-        """So many tasks more, or less, wait for other tasks.  From any thread."""
+    def on_waiting(self, task: RunningTask, change: int) -> None:
+        """`task` waits for so many results of others more, or less.  From any thread."""
+        assert isinstance(task, RunContext)
         try:
-            self._loop.call_soon_threadsafe(self._count_waiting, change)
+            self._loop.call_soon_threadsafe(self._count_waiting, task.run, change)
         except RuntimeError:
             pass  # the loop was closed under a task that was left behind
 
-    def _count_waiting(self, change: int) -> None:
+    def _count_waiting(self, run: Run, change: int) -> None:
         feed = self._feed
-        if feed is not None and self._closing is None:
-            feed.count_waiting(change)
+        if feed is not None and self._closing is None and feed.count_waiting(run, change):
             feed.heartbeat(self._process.memory_info().rss)
 
     # --- looks -------------------------------------------------------------------------------

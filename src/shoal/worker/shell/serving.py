@@ -93,7 +93,7 @@ class ReplicaServer:
             packed = pack(values, by_reference=False, address=self._address)
             _reply(connection, message, packed, missing, self._address)
         else:
-            self._spawn(self._send_large(connection, message, values, missing))
+            self._spawn(connection, self._send_large(connection, message, values, missing))
 
     async def _send_large(
         self,
@@ -125,7 +125,7 @@ class ReplicaServer:
         if nbytes_received(message.replicas, buffers) < LARGE_NBYTES:
             self._keep(connection, message, *unpack(message.replicas, buffers, self._address))
         else:
-            self._spawn(self._keep_large(connection, message, buffers))
+            self._spawn(connection, self._keep_large(connection, message, buffers))
 
     async def _keep_large(
         self, connection: Connection, message: PutReplicas, buffers: Sequence[Any]
@@ -155,19 +155,21 @@ class ReplicaServer:
         if not connection.closed:
             connection.send([reply])
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, connection: Connection, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(partial(self._done, connection))
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _done(self, connection: Connection, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            error = task.exception()
-            if not isinstance(error, CommClosedError):  # the peer went; nobody waits for it
-                task.get_loop().call_exception_handler(
-                    {"message": "Serving a peer failed", "exception": error, "task": task}
-                )
+        if task.cancelled() or task.exception() is None:
+            return
+        connection.abort()  # whoever waits for the answer is told at once that it won't come
+        error = task.exception()
+        if not isinstance(error, CommClosedError):  # the peer went; nobody waits for it
+            task.get_loop().call_exception_handler(
+                {"message": "Serving a peer failed", "exception": error, "task": task}
+            )
 
     async def close(self) -> None:
         """End all connections, and what is being prepared for them."""

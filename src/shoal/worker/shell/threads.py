@@ -26,6 +26,7 @@ from shoal.protocol.exceptions import tell_unreadable, to_failure
 from shoal.protocol.payload import dump_small, kind_of, load, nbytes_of
 from shoal.worker.model.entities import FAILED, FINISHED, Run, RunEnded
 from shoal.worker.shell.context import Host, RunContext, current_run
+from shoal.worker.shell.errors import NoSubstitute
 from shoal.worker.shell.evaluation import evaluate_item
 from shoal.worker.shell.functions import Code, call
 
@@ -147,6 +148,7 @@ class RunThreads:
         self._leaving = threading.Lock()
         self._threads: dict[int, threading.Thread] = {}
         self._nstarted = 0
+        self._told_shortage = False
         for _ in range(nthreads):
             self._start_thread()
 
@@ -159,6 +161,10 @@ class RunThreads:
         """The runs that are being executed now."""
         return [job.run for job in list(self._executing.values())]
 
+    def is_executing(self, run: Run) -> bool:
+        """Whether a thread is busy with it.  Cost: O(threads)."""
+        return any(job.run is run for job in list(self._executing.values()))
+
     def start(self, jobs: Iterable[Job]) -> None:
         """Queue jobs, in their order.  Cost: 0.2 us for each."""
         put, waiting = self._queue.put, self._waiting
@@ -167,14 +173,23 @@ class RunThreads:
             put(job.run)
 
     def substitute(self, nwaiting: int) -> None:
-        """So many threads wait for what other tasks compute: keep as many more."""
+        """So many threads wait for what other tasks compute: keep as many more.
+
+        If the system has no more threads, tasks that wait keep theirs from others, with a line in
+        the log; it is tried again with the next one that waits.
+        """
         if self._closing:
             return
         with self._leaving:
             nsurplus = len(self._threads) - self._nthreads - nwaiting
             self._nsurplus = max(0, nsurplus)
-        for _ in range(-nsurplus):
-            self._start_thread()
+        try:
+            for _ in range(-nsurplus):
+                self._start_thread()
+        except RuntimeError as error:
+            if not self._told_shortage:
+                self._told_shortage = True
+                logger.warning("%s", NoSubstitute(len(self._threads), nwaiting, str(error)))
         for _ in range(nsurplus):
             self._queue.put(None)
 
@@ -187,7 +202,11 @@ class RunThreads:
             name=f"shoal-worker-{self._host.name}-thread-{number}",
             daemon=True,  # so that one which never comes back can be left behind
         )
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:
+            del self._threads[number]
+            raise
 
     def withdraw(self, runs: Iterable[Run]) -> list[Run]:
         """Take jobs back; returns those that had not begun, which will not be reported."""
