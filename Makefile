@@ -43,8 +43,7 @@ tidy: $(READY)  ## the rules of the house that no linter knows
 	$(PYTHON) -m tests.tidy
 
 test: $(READY)  ## the cheap promises, then every test; each suite says what it took of its share
-	$(PYTHON) -m tools.accept --cheap
-	$(PYTHON) -m pytest -q
+	@$(PYTHON) -m tools.accept --cheap; cheap=$$?; $(PYTHON) -m pytest -q && exit $$cheap
 
 sim: $(READY)  ## the simulator, SEEDS=10000
 	$(PYTHON) -m shoal.sim --seeds $(SEEDS)

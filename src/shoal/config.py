@@ -28,7 +28,6 @@ Fraction = Meta(ge=0, le=1)
 SPLITS = dict.fromkeys(("rechunk-split", "split-shuffle", "split-taskshuffle", "split-stage"), 1e-6)
 # Tasks are the parallelism; a library that adds threads of its own would have them fight.
 SINGLE_THREADED = {
-    "MALLOC_TRIM_THRESHOLD_": 65536,
     "OMP_NUM_THREADS": 1,
     "MKL_NUM_THREADS": 1,
     "OPENBLAS_NUM_THREADS": 1,

@@ -288,3 +288,19 @@ def test_a_client_that_wants_a_key_twice_is_noticed() -> None:
     again = SubmitTasks(ClientTaskId(70), [LARGE], [CodeId(1)], [b"large@0"], [], ["large"], [])
     with pytest.raises(Violation, match="wants 'large' as 70 and still as 1"):
         settled.cluster.oracle.client_said(settled.client.name, again)
+
+
+def test_two_clients_that_hold_one_lock_are_noticed() -> None:
+    settled = Settled()
+    cluster = settled.cluster
+    cluster.clients.append(None)
+    cluster.start_client(1)
+    settled.go_on()
+    first, second = cluster.live_clients()
+    first.locking.holding["one"] = 1
+    with pytest.raises(Violation, match="hold 'one'"):
+        cluster.lock_is_held(second.name, "one")
+    cluster.lock_is_held(first.name, "one")
+    cluster.lock_is_held(second.name, "other")
+    first.end.connection.break_now()  # and with the connection its locks went
+    cluster.lock_is_held(second.name, "one")

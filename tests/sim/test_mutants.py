@@ -10,6 +10,8 @@ QUICK = (
     "an input that its holder lacks is not asked of the next",
     "a cancelled want may be shared by a new future",
     "a release overtakes the submission before it",
+    "a client that has gone keeps its locks",
+    "a claim that is given up ends the one that holds the lock",
 )
 """Those that some tens of seeds notice."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import inf, nan
 from typing import Any, TypeVar
 
 import click
@@ -102,9 +103,12 @@ def read_resources(text: str) -> dict[str, float]:
     for entry in text.replace(",", " ").split():
         name, _, amount = entry.partition("=")
         try:
-            resources[name] = float(amount)
+            number = float(amount)
         except ValueError:
-            raise ValueError(f"{entry!r} is not NAME=NUMBER, such as GPU=2") from None
+            number = nan
+        if not name or not 0 <= number < inf:
+            raise ValueError(f"{entry!r} is not NAME=NUMBER, such as GPU=2")
+        resources[name] = number
     return resources
 
 

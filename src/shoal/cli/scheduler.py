@@ -25,6 +25,10 @@ EVERYWHERE: Final = "0.0.0.0"
 PAGE_HERE: Final = "127.0.0.1:8787"
 _TLS: Final = "Peers prove that they hold a token, and encryption is left to the network."
 _PAGE: Final = "Let the web server in front of it do that."
+OPEN_PAGE: Final = (
+    "Whoever reaches that address may look, without a token: the page shows names of tasks and "
+    "workers, and nothing can be done through it."
+)
 
 
 @click.command(cls=OneLineCommand)
@@ -46,8 +50,8 @@ _PAGE: Final = "Let the web server in front of it do that."
 @click.option(
     "--dashboard-address",
     metavar="HOST:PORT",
-    help="Where the web page is, for all who reach that; for this host alone, on port 8787 or "
-    "the next that is free, if it is left out.",
+    help="Where the web page is, to be seen by all who reach that; for this host alone, on port "
+    "8787 or the next that is free, if it is left out.",
 )
 @click.option("--dashboard/--no-dashboard", default=True, help="Whether there is a web page.")
 @click.option(
@@ -96,21 +100,26 @@ async def _serve(
     )
     async with service:
         gc.set_threshold(*SCHEDULER_GC_THRESHOLDS)
-        links = _links(service, is_here=not dashboard_address)
+        links = [] if service.http_server is None else _links(service)
         with hosting.pid_file(pid_file), _scheduler_file(scheduler_file, service):
             for line in (service.address, *links):
                 click.echo(line)
             await service.finished()
 
 
-def _links(service: Any, *, is_here: bool) -> list[str]:
-    """The web page's address, if there is a page.  `is_here`: for this host alone."""
-    from shoal.observe.links import HERE, PAGE, dashboard_link, host_of_page
+def _links(service: Any) -> list[str]:
+    """The web page's address, and who may see it."""
+    from shoal.comms.addresses import TCP, Address
+    from shoal.observe.links import PAGE, dashboard_link, host_of_page
+    from shoal.web.addresses import is_loopback_name
 
-    link = dashboard_link("" if is_here else service.address, service.services)
-    if is_here and host_of_page(service.address) != HERE:
-        service.services.pop(PAGE, None)  # or clients elsewhere would be told a wrong address
-    return [f"dashboard: {link}"] if link else []
+    page = service.http_server
+    place = Address(TCP, page.host, page.port)
+    reached_at = service.address if place.is_wildcard else str(place)
+    links = [f"dashboard: {dashboard_link(reached_at, service.services)}"]
+    if host_of_page(reached_at) != host_of_page(service.address):
+        service.services.pop(PAGE)  # clients, who look for it beside the scheduler, would err
+    return links if is_loopback_name(page.host) else [*links, OPEN_PAGE]
 
 
 def _token() -> bytes | None:

@@ -29,7 +29,10 @@ from shoal.version import VERSION
 
 AUTO: Final = "auto"
 FILE_LOOK_SECONDS: Final = 0.05
-"""How often to look for the scheduler file: network file systems tell nobody of a new one."""
+"""Between two looks for the scheduler file, at first: network file systems tell nobody of it."""
+
+FILE_LOOK_SECONDS_MAX: Final = 1.0
+"""Between two looks later on; a thousand workers that wait shall not load the file system."""
 
 PATIENCE_SECONDS: Final = 5.0
 """A scheduler that is not there after this long is worth a word."""
@@ -287,8 +290,10 @@ async def _wait_for_file(path: str, death_seconds: float | None) -> str:
     try:
         async with asyncio.timeout(seconds):
             with _patience(f"file {path}"):
+                pause_seconds = FILE_LOOK_SECONDS
                 while (found := read_scheduler_file(path)) is None:
-                    await asyncio.sleep(FILE_LOOK_SECONDS)
+                    await asyncio.sleep(pause_seconds)
+                    pause_seconds = min(1.5 * pause_seconds, FILE_LOOK_SECONDS_MAX)
     except TimeoutError:
         raise SchedulerAbsent(path, seconds) from None
     if found.token is not None:

@@ -7,6 +7,7 @@ from shoal.client.invariants import check as check_client
 from shoal.client.machine import FINISHED, UNRESOLVED, ClientMachine, Record
 from shoal.ids import ClientTaskId, CodeId, Epoch, Key, TaskId
 from shoal.protocol.calls import (
+    AcquireLock,
     Answer,
     AwaitWorkers,
     PlaceScatter,
@@ -27,8 +28,9 @@ from shoal.protocol.messages import (
     TaskLost,
     TaskOptions,
 )
+from shoal.sim.locking import Locking
 from shoal.sim.network import End
-from shoal.sim.plan import Ask, Cancel, Release, Scatter, Submit, Want
+from shoal.sim.plan import Ask, Cancel, HoldLock, Release, Scatter, Submit, Want
 from shoal.sim.scattering import Make, ScatterCall
 from shoal.sim.specs import TaskSpec, Value, bundle_payload, from_bytes, function_payload
 from shoal.sim.stage import Stage
@@ -48,7 +50,8 @@ class ClientActor:
         self.machine = ClientMachine(functions_max=2)  # one less than the script uses
         self.held: dict[Key, Record] = {}  # one future for each
         self.is_over = False
-        self.unanswered: dict[int, Ask] = {}  # calls, by request
+        self.unanswered: dict[int, Ask | HoldLock] = {}  # calls, by request
+        self.locking = Locking(self.machine.say, self.after)
         self._placing: dict[int, tuple[ScatterCall, ClientTaskId]] = {}  # by request
         self._scattering: list[ScatterCall] = []
         self._next_request = 1
@@ -236,6 +239,16 @@ class ClientActor:
             self.machine.say(WhoHas(request))
         self._flush_soon()
 
+    def hold_lock(self, act: HoldLock) -> None:
+        """Claim a lock, unless it is held already: nobody waits for himself."""
+        if self.is_over or act.name in self.locking.holding:
+            return
+        request = self._next_request
+        self._next_request += 1
+        self.unanswered[request] = act
+        self.locking.claim(act, request)
+        self._flush_soon()
+
     def release_all(self) -> None:
         """Drop every future."""
         if not self.is_over:
@@ -353,8 +366,14 @@ class ClientActor:
         if message.request in self._placing:
             call, first = self._placing.pop(message.request)
             call.placed(first, answered(PlaceScatter, message))
-        elif self.unanswered.pop(message.request, None) is None:
+            return
+        act = self.unanswered.pop(message.request, None)
+        if act is None:
             self.stage.fail("calls are answered", f"{self.name} hears of call {message.request}")
+        if isinstance(act, HoldLock):
+            granted = answered(AcquireLock, message)
+            if self.locking.answered(act, message.request, granted=granted):
+                self.stage.lock_is_held(self.name, act.name)
 
     def _refused(self, message: Refusal) -> None:
         call, _ = self._placing.pop(message.request)

@@ -83,6 +83,12 @@ class Cluster(Stage):
             if client is not None and client.name == name:
                 self.world.after(0.001, self._restart_client, index, client)
 
+    def lock_is_held(self, client: str, name: str) -> None:
+        """A client has been granted a lock; who lost his connection has lost his locks with it."""
+        for other in self.live_clients():
+            if other.name != client and name in other.locking.holding and other.end.is_whole:
+                self.fail("one holds a lock", f"{client} and {other.name} hold {name!r}")
+
     def _restart_client(self, index: int, client: ClientActor) -> None:
         if self.clients[index] is client:
             self.start_client(index)

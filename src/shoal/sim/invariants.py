@@ -241,6 +241,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("unrunnable tasks", state.unrunnable),
         ("clients", state.clients),
         ("codes", state.codes),
+        ("locks", state.locks),
     ):
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"

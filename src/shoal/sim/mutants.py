@@ -105,6 +105,18 @@ MUTANTS: Final = (
         "    choices = ",
     ),
     Mutant(
+        "a client that has gone keeps its locks",
+        "shoal.scheduler.machine.on_membership",
+        "    drop_claims(core, client)\n",
+        "",
+    ),
+    Mutant(
+        "a claim that is given up ends the one that holds the lock",
+        "shoal.scheduler.machine.coordination.locks",
+        "    if lock.holder != claim:\n",
+        "    if False:\n",
+    ),
+    Mutant(
         "a cancelled want may be shared by a new future",
         "shoal.client.machine",
         "    def _cancel(self, record: Record, reason: str) -> None:\n"

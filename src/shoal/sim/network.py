@@ -114,6 +114,11 @@ class End:
         self._arriving: deque[Any] = deque()
         self._latest = 0.0
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether neither side has ended the connection, and nothing has broken it."""
+        return not (self.is_closed or self.other.is_closed or self.connection.is_broken)
+
     def send(self, batch: Any) -> None:
         """Say `batch` to the other side; into the void if the connection has broken."""
         if not self.is_closed and not self.connection.is_broken:

@@ -78,6 +78,17 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldLock:
+    """Acquire a lock, keep it for `seconds`, and release it."""
+
+    at: float
+    client: int
+    name: str
+    seconds: float
+    patience_seconds: float  # how long to wait for it; 0: not at all; inf: as long as it takes
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """The client closes in good order."""
 
@@ -85,7 +96,7 @@ class Leave:
     client: int
 
 
-Act: TypeAlias = Submit | Release | Cancel | Want | Scatter | Ask | Leave
+Act: TypeAlias = Submit | Release | Cancel | Want | Scatter | Ask | HoldLock | Leave
 
 # --- what goes wrong -------------------------------------------------------------------------
 

@@ -19,7 +19,18 @@ from shoal.sim.invariants import (
     what_is_needed_is_known,
 )
 from shoal.sim.nemesis import calm, spring, unleash
-from shoal.sim.plan import Act, Ask, Cancel, Leave, Plan, Release, Scatter, Submit, Want
+from shoal.sim.plan import (
+    Act,
+    Ask,
+    Cancel,
+    HoldLock,
+    Leave,
+    Plan,
+    Release,
+    Scatter,
+    Submit,
+    Want,
+)
 from shoal.sim.violation import Violation
 
 KEYS: Final = re.compile("'([^']+)'")
@@ -161,6 +172,8 @@ def _perform(cluster: Cluster, act: Act) -> None:
             client.scatter(act)
         case Ask():
             client.ask(act)
+        case HoldLock():
+            client.hold_lock(act)
         case Leave():
             client.leave()
 

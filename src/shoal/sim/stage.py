@@ -60,6 +60,10 @@ class Stage(ABC):
         """A client has lost its scheduler; its user starts another one."""
 
     @abstractmethod
+    def lock_is_held(self, client: str, name: str) -> None:
+        """A client has been granted a lock: nobody else may have it."""
+
+    @abstractmethod
     def close_worker(self, address: str) -> None:
         """The scheduler has sent a worker away; its nanny starts another one."""
 

@@ -14,7 +14,7 @@ from shoal.sim.network import Weather
 from shoal.sim.plan import Act, Fault, Plan, RestartScheduler, Submit, WorkerPlan
 from shoal.sim.specs import TaskSpec
 from shoal.sim.streams import Streams
-from shoal.sim.workloads import Maker, Script, Tuning, random_graph
+from shoal.sim.workloads import Maker, Script, Tuning, locking, random_graph
 
 FEATURES: Final = (
     "graph",
@@ -38,6 +38,9 @@ FEATURES: Final = (
 )
 """What clients and tasks may do; each is on in about two of three seeds."""
 
+LOCKS: Final = "locks"
+"""Claimed in some seeds, by chance of their own."""
+
 RARE: Final = {"restart_scheduler": 0.1, "client": 0.3, "let_go": 0.3}
 """Kinds of faults that end so much of a run that they hide others, and how often they exist."""
 
@@ -47,6 +50,8 @@ def expand(seed: int) -> Plan:
     streams = Streams(seed)
     dice = streams.of("swarm")
     features = frozenset(name for name in FEATURES if dice.random() < 0.6)
+    if streams.of("locks").random() < 0.3:
+        features |= {LOCKS}
     kinds = [kind for kind in KINDS if dice.random() < RARE.get(kind, 0.45)]
     if dice.random() < 0.05:
         kinds = []
@@ -125,6 +130,8 @@ def _acts(
             streams.of(f"client {client}"), make, client, features, addresses, span_seconds, public
         )
         acts += script.write(max(2, ntasks // nclients))
+        if LOCKS in features:
+            acts += locking(streams.of(f"locks {client}"), client, span_seconds)
     return sorted(acts, key=lambda act: act.at)
 
 
@@ -196,4 +203,6 @@ def _settings(dice: Random) -> tuple[tuple[str, float], ...]:
         settings["fetch_latency_seconds"] = 0.0
     if dice.random() < 0.5:
         settings["forgets_max"] = dice.choice((1, 3))
+    if dice.random() < 0.5:
+        settings["resting_prefixes_max"] = dice.choice((0, 2))
     return tuple(settings.items())

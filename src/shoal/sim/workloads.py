@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from random import Random
 from typing import Final
 
 from shoal.ids import Key
 from shoal.protocol.messages import TaskOptions
-from shoal.sim.plan import Act, Ask, Cancel, Leave, Release, Scatter, Submit, Want
+from shoal.sim.plan import Act, Ask, Cancel, HoldLock, Leave, Release, Scatter, Submit, Want
 from shoal.sim.specs import ALWAYS, NBYTES_MIN, TaskSpec
 
 
@@ -123,6 +124,20 @@ SHAPES: Final[tuple[Shape, ...]] = (
     fan_out,
 )
 """Those that make workers fetch from each other come twice."""
+
+
+def locking(dice: Random, client: int, span_seconds: float) -> list[Act]:
+    """Claims to two locks, to be kept for a while each; some wait, and some lose patience."""
+    return [
+        HoldLock(
+            dice.random() * span_seconds,
+            client,
+            dice.choice(("one", "other")),
+            seconds=dice.choice((0.0, 0.1, 0.5)) * span_seconds,
+            patience_seconds=dice.choice((0.0, 0.1 * span_seconds, inf, inf)),
+        )
+        for _ in range(dice.choice((1, 3, 6)))
+    ]
 
 
 @dataclass(slots=True)

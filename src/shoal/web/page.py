@@ -45,6 +45,7 @@ class Page:
     """The page of one scheduler, from its socket to its end."""
 
     def __init__(self, scheduler: Shown, sock: socket.socket, visitors: Visitors) -> None:
+        self.host: str = sock.getsockname()[0]
         self.port: int = sock.getsockname()[1]
         self._scheduler = scheduler
         self._sock = sock

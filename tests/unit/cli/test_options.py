@@ -106,8 +106,9 @@ def test_values_are_read_as_workers_take_them():
     assert read_address("host:8786") == "tcp://host:8786"
     assert read_memory("4GB") == "4GB"
     assert host_of_interface("lo") == "127.0.0.1"
-    with pytest.raises(ValueError, match="NAME=NUMBER"):
-        read_resources("GPU=two")
+    for text in ("GPU=two", "GPU", "=2", "GPU=-1", "GPU=nan", "GPU=inf"):
+        with pytest.raises(ValueError, match="NAME=NUMBER"):
+            read_resources(text)
 
 
 def test_a_value_that_is_read_already_stays_as_it_is():

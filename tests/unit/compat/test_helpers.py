@@ -62,6 +62,8 @@ def elsewhere() -> Iterator[asyncio.AbstractEventLoop]:
     thread.start()
     yield loop
     if not loop.is_closed():
+        # What was cancelled ends in the turn after; a loop that stops before would leave it there.
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

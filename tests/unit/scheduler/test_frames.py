@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+import msgspec
 import pytest
 
-from shoal.ids import ClientId, ClientTaskId
+from shoal.ids import ClientId, ClientTaskId, Key
 from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import (
     CancelTasks,
@@ -15,7 +16,7 @@ from shoal.protocol.messages import (
     SubmitTasks,
 )
 from shoal.scheduler.model.entities import Client
-from shoal.scheduler.shell.frames import ClientFrames
+from shoal.scheduler.shell.frames import TASKS_MAX, ClientFrames
 
 RELEASE = ReleaseTasks([ClientTaskId(1)])
 CANCEL = CancelTasks([ClientTaskId(1)])
@@ -29,9 +30,10 @@ class Listener:
     def __init__(self) -> None:
         self.is_forgetting = False
         self.heard: list[tuple[str, list[Message]]] = []
+        self.lost: list[Client] = []
         self.refused: list[Client] = []
         self.error: ProtocolError | None = None
-        self.frames = ClientFrames(cast(Any, self), self.receive, self.refuse)
+        self.frames = ClientFrames(cast(Any, self), self.receive, self.lost.append, self.refuse)
 
     def receive(self, client: Client, messages: Sequence[Message]) -> None:
         if self.error is not None:
@@ -118,3 +120,77 @@ def test_a_contradiction_that_is_heard_at_once_is_its_connections_matter(
     with pytest.raises(ProtocolError):
         listener.frames.take(alice, [SUBMIT])
     assert not listener.refused
+
+
+def numbers(n: int) -> list[ClientTaskId]:
+    return [ClientTaskId(number) for number in range(1, n + 1)]
+
+
+def test_many_releases_are_heard_a_part_at_a_time_and_others_in_between(
+    listener: Listener, alice: Client, bob: Client
+) -> None:
+    asked = numbers(2 * TASKS_MAX + 1)
+    listener.frames.take(alice, [BEAT, ReleaseTasks(asked), SUBMIT])
+    listener.frames.take(bob, [BEAT])
+    assert listener.heard == [("alice", [BEAT, ReleaseTasks(asked[:TASKS_MAX])])]
+
+    while listener.frames.is_one_due or listener.is_forgetting:
+        listener.is_forgetting = False
+        listener.frames.go_on()
+    assert listener.heard[1:] == [
+        ("alice", [ReleaseTasks(asked[TASKS_MAX:-1])]),
+        ("alice", [ReleaseTasks(asked[-1:])]),
+        ("alice", [SUBMIT]),
+        ("bob", [BEAT]),
+    ]
+
+
+def test_many_small_releases_of_one_frame_are_heard_together_up_to_the_limit(
+    listener: Listener, alice: Client
+) -> None:
+    half = CancelTasks(numbers(TASKS_MAX // 2), force=True)
+    listener.frames.take(alice, [half, BEAT, half, half])
+    assert listener.heard == [("alice", [half, BEAT, half]), ("alice", [half])]
+
+
+def test_a_client_that_goes_is_lost_at_once_and_what_it_said_is_not_heard(
+    listener: Listener, alice: Client, bob: Client
+) -> None:
+    listener.frames.take(bob, [RELEASE])
+    listener.frames.take(alice, [SUBMIT])
+    listener.frames.take(bob, [SUBMIT])
+    listener.frames.leave(alice)
+    assert listener.lost == [alice]
+
+    listener.is_forgetting = False
+    listener.frames.go_on()
+    assert listener.heard == [("bob", [RELEASE]), ("bob", [SUBMIT])]
+    assert not listener.frames.is_one_due
+
+
+def test_a_client_that_goes_and_wants_much_is_lost_when_it_wants_nothing_any_more(
+    listener: Listener, alice: Client
+) -> None:
+    task = cast(Any, None)
+    alice.tasks.update(dict.fromkeys(numbers(TASKS_MAX + 1), task))
+    listener.frames.leave(alice)
+    assert listener.heard == [("alice", [ReleaseTasks(numbers(TASKS_MAX))])]
+    listener.is_forgetting = False
+    listener.frames.go_on()
+    assert listener.heard[1:] == [("alice", [ReleaseTasks([ClientTaskId(TASKS_MAX + 1)])])]
+    assert not listener.lost
+    listener.is_forgetting = False
+    listener.frames.go_on()
+    assert listener.lost == [alice]
+
+
+def test_many_tasks_of_one_frame_are_made_a_part_at_a_time(
+    listener: Listener, alice: Client
+) -> None:
+    keys = [Key(f"x{n}") for n in range(TASKS_MAX)]
+    much, little = (msgspec.structs.replace(SUBMIT, keys=some) for some in (keys, keys[:1]))
+    listener.frames.take(alice, [BEAT, little, much, little, much, BEAT])
+    assert listener.heard == [("alice", [BEAT, little, much])]
+    listener.frames.go_on()
+    listener.frames.go_on()
+    assert listener.heard[1:] == [("alice", [little, much]), ("alice", [BEAT])]

@@ -1,7 +1,18 @@
 """What the page and scripts are told is what the state says."""
 
+from shoal.protocol.calls import AcquireLock
+from shoal.protocol.messages import WorkerHeartbeat
 from shoal.web.feeds.counts import counts, nawaited_in, nworkers_desired
-from shoal.web.feeds.status import WORKERS_MAX, prefix_columns, runs_of, status, worker_columns
+from shoal.web.feeds.status import (
+    LOCKS_MAX,
+    WORKERS_MAX,
+    lock_columns,
+    nbusy_of,
+    prefix_columns,
+    runs_of,
+    status,
+    worker_columns,
+)
 from tests.scenes.scheduler.scene import Scene
 
 COUNTS = [
@@ -122,6 +133,20 @@ def test_a_worker_shows_what_its_threads_run() -> None:
     assert {len(values) for values in columns.values()} == {1}
 
 
+def test_a_task_that_waits_for_others_runs_but_keeps_no_thread_busy() -> None:
+    """w waits, x has its thread's substitute, and y can't have begun."""
+    scene = Scene()
+    scene.workers("a")
+    scene.submit(w=[], x=[], y=[])
+    scene.from_worker("a", WorkerHeartbeat(nwaiting=1))
+    worker = scene.worker("a")
+    assert runs_of(worker) == {"w": 1, "x": 1}
+    assert nbusy_of(worker) == 1
+    scene.finish("x")
+    scene.finish("y")
+    assert nbusy_of(worker) == 0
+
+
 def test_bytes_that_workers_fetched_are_added_up_and_outlive_them() -> None:
     """The total is of the cluster's whole life."""
     scene = Scene()
@@ -141,3 +166,21 @@ def test_no_look_has_a_row_for_each_of_many_workers() -> None:
     looked = status(scene.machine.state)
     assert looked["totals"]["workers"] == WORKERS_MAX + 5
     assert len(looked["workers"]["name"]) == WORKERS_MAX
+
+
+def test_who_holds_a_lock_that_others_wait_for_is_shown() -> None:
+    """One that nobody waits for keeps nobody from going on."""
+    scene = Scene()
+    for client, name, claim in (("c", "x", 1), ("d", "y", 1), ("d", "x", 2), ("d", "x", 3)):
+        scene.call(AcquireLock, client, name=name, claim=claim)
+    shown = {"name": ["x"], "holder": ["c"], "nwaiting": [2]}
+    assert status(scene.machine.state)["locks"] == shown
+
+
+def test_no_more_locks_are_shown_than_fit() -> None:
+    """With a thousand of them."""
+    scene = Scene()
+    for number in range(1000):
+        scene.call(AcquireLock, name=f"x{number}", claim=2 * number)
+        scene.call(AcquireLock, name=f"x{number}", claim=2 * number + 1)
+    assert len(lock_columns(scene.machine.state.locks)["name"]) == LOCKS_MAX

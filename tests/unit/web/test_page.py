@@ -100,6 +100,19 @@ def test_every_answer_says_how_little_it_may_do(path: str) -> None:
     check()
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_nothing_can_be_done_through_the_page(method: str) -> None:
+    """It has no token, so all that it offers is a look."""
+
+    @gen_test()
+    async def check() -> None:
+        async with scheduler() as (_, port):
+            for path in ("/", "/status", "/live", "/health", "/json/counts.json"):
+                assert (await visit(port, path, method=method)).status in (404, 405)
+
+    check()
+
+
 @gen_test()
 async def test_a_foreign_name_that_leads_here_is_refused_with_the_way_out() -> None:
     """Unless the configuration knows it."""

@@ -153,7 +153,7 @@ def indexes_place(state: SchedulerState, worker: Worker) -> Iterator[str]:
             yield f"{worker} {'is not' if belongs else 'is'} in the index {name}"
         elif belongs and index.bucket_of[worker] != value.bit_length():
             yield f"{worker} is in the wrong bucket of {name}"
-    if (worker in state.piped) != (worker.nsent > worker.nthreads):
+    if (worker in state.piped) != (worker.nsent > worker.nbegun_max):
         yield f"{worker} and the list of workers with a pipe disagree"
 
 
@@ -177,7 +177,7 @@ def indexes_agree(state: SchedulerState) -> Iterator[str]:
 
 
 def prefixes_count(state: SchedulerState) -> Iterator[str]:
-    """The counts of each prefix are exact."""
+    """The counts of each prefix are exact, and those that rest are known and not too many."""
     real: dict[str, Counter[str]] = {}
     for task in state.tasks.values():
         if state.prefixes.get(task.prefix.name) is not task.prefix:
@@ -188,6 +188,10 @@ def prefixes_count(state: SchedulerState) -> Iterator[str]:
         there = real.get(name, Counter())
         if kept != there or prefix.nlive != there.total():
             yield f"{prefix!r} counts {prefix.nlive}, {dict(kept)}; there are {dict(there)}"
+        if (prefix in state.resting) == bool(there):
+            yield f"{prefix!r} {'rests' if there else 'does not rest'}, with {dict(there)}"
+    if len(state.resting) > min(len(state.prefixes), state.settings.resting_prefixes_max):
+        yield f"{len(state.resting)} prefixes rest, of {len(state.prefixes)}"
 
 
 def wants_mirror(state: SchedulerState) -> Iterator[str]:

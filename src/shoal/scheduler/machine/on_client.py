@@ -4,7 +4,7 @@ Wants are numbered by the client, and each number is used once; a release names 
 comes late can't touch a newer want of the same key.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from shoal.errors import UnknownDependency
 from shoal.ids import ClientTaskId
@@ -34,6 +34,9 @@ from shoal.scheduler.model.state import (
     unlink_hold,
     unlink_want,
 )
+
+AHEAD_MAX = 1 << 40
+"""Tasks of a graph that are still to come; more would use up the places in the order."""
 
 
 def on_define_client_code(core: Core, client: Client, message: DefineClientCode) -> None:
@@ -88,6 +91,8 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
 
 def on_want_key(core: Core, client: Client, message: WantKey) -> None:
     """A future that came from elsewhere: want what it names, if it is known."""
+    if message.task in client.tasks:
+        raise ProtocolError("WantKey uses a number that has a task already")
     settle_all(core)
     task = core.state.tasks.get(message.key)
     if task is None:
@@ -171,14 +176,35 @@ def _check_columns(client: Client, message: SubmitTasks) -> None:
     noptions = len(message.other_options)
     if not all(0 <= index <= noptions for index in message.option_indices):
         raise ProtocolError("SubmitTasks names options that it does not have")
-    for index in (*message.held, *(message.wanted or ())):
-        if not 0 <= index < ntasks:
-            raise ProtocolError("SubmitTasks refers to a task that it does not have")
+    _check_numbers(client, message)
     for index, numbers in enumerate(message.dependencies):
         if numbers and max(numbers) >= message.first + index:
             raise ProtocolError("SubmitTasks has a task before one that it depends on")
         if len(numbers) > 1 and len(frozenset(numbers)) != len(numbers):
             raise ProtocolError("SubmitTasks has a dependency twice")
+
+
+def _check_numbers(client: Client, message: SubmitTasks) -> None:
+    """Numbers are used once: a want that lost its own could never be released again."""
+    ntasks = len(message.keys)
+    first = message.first
+    numbers: Collection[int]
+    for indices, says in ((message.wanted, "wants"), (message.held, "holds")):
+        if indices is None:
+            numbers = range(first, first + ntasks)
+        elif not indices:
+            continue
+        elif min(indices) < 0 or max(indices) >= ntasks:
+            raise ProtocolError("SubmitTasks refers to a task that it does not have")
+        elif len(frozenset(indices)) != len(indices):
+            raise ProtocolError(f"SubmitTasks {says} a task twice")
+        else:
+            numbers = [first + index for index in indices]
+        if not (client.tasks.keys().isdisjoint(numbers) and client.held.keys().isdisjoint(numbers)):
+            raise ProtocolError("SubmitTasks uses a number that has a task already")
+    graph = first if message.graph is None else message.graph
+    if graph > first or not 0 <= message.ntasks_ahead <= AHEAD_MAX:
+        raise ProtocolError("SubmitTasks is no slice of the graph that it names")
 
 
 def _let_go(core: Core, client: Client, number: ClientTaskId) -> None:

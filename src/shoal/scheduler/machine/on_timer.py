@@ -30,7 +30,7 @@ def on_timer(core: Core) -> list[Worker]:
 def _recall_unbegun(core: Core, worker: Worker, idle: Worker) -> None:
     """Ask for the runs that no thread of `worker` can have begun and `idle` may run; each once."""
     sent = sorted((task for task in worker.processing if task.run != NO_RUN), key=lambda t: t.run)
-    unbegun = [task for task in sent[worker.nthreads :] if task.run > worker.last_recalled]
+    unbegun = [task for task in sent[worker.nbegun_max :] if task.run > worker.last_recalled]
     worker.last_recalled = worker.newest_run
     runs = [(task.id, task.run) for task in unbegun if may_run_on(task, idle)]
     if runs:

@@ -36,6 +36,7 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
     worker.leftovers.pop(task.id, None)
     unplace(core, task, recall=False)
     learn_duration(task.prefix, message.seconds)
+    core.state.nfinished += 1
     task.nbytes = message.nbytes
     task.value = message.value
     task.kind = message.kind
@@ -126,9 +127,8 @@ def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) ->
     A task that waits for other tasks leaves its thread to a substitute, so one more may be sent.
     """
     worker.memory_bytes = message.memory_bytes
-    slots_max = core.queuing.slots(worker.nthreads) + message.nwaiting
-    if slots_max != worker.slots_max:
-        worker.slots_max = slots_max
+    if message.nwaiting != worker.nwaiting:
+        worker.nwaiting = message.nwaiting
         core.refill[worker] = None
 
 

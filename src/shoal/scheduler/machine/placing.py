@@ -131,7 +131,7 @@ def update_load(core: Core, worker: Worker) -> None:
         state.backlogged.put(worker, load)
     else:
         state.backlogged.discard(worker)
-    if nsent > nthreads:
+    if nsent > nthreads + worker.nwaiting:
         state.piped[worker] = None
     elif worker in state.piped:
         del state.piped[worker]
@@ -231,7 +231,8 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
         worker.backlog_us -= expected_us
     worker.sent_us += expected_us
     worker.nsent += 1
-    worker.runs_suspect = task.blame > 0
+    if task.blame:
+        worker.runs_suspect = True
     task.run = worker.newest_run = core.new_run()
     if worker in core.freeing:
         core.say_what_to_free(worker)

@@ -100,11 +100,7 @@ def _forget(core: Core, task: Task) -> None:
         state.of_no_use.pop(task, None)
     if task.blame:
         state.died_under.pop(task, None)
-    del state.tasks[task.key]
-    del state.task_by_id[task.id]
-    state.ntasks[FORGOTTEN] -= 1
-    task.prefix.ntasks[FORGOTTEN] -= 1
-    task.prefix.nlive -= 1
+    state.remove_task(task)
     if task.code is not None:
         drop_user(core, task.code)
         task.code = None

@@ -174,6 +174,7 @@ class Worker:
         "newest_run",
         "nsent",
         "nthreads",
+        "nwaiting",
         "outbox",
         "pid",
         "processing",
@@ -203,6 +204,7 @@ class Worker:
         self.heard_at = now
         self.processing: dict[Task, int] = {}  # placed here -> expected duration in us
         self.nsent = 0
+        self.nwaiting = 0  # runs that wait for other tasks, as last heard; each has a substitute
         self.sent_us = 0  # expected work that was sent and is not answered
         self.backlog: list[tuple[int, TaskId, Task]] = []  # heap of what is placed but not sent;
         self.backlog_us = 0  # entries that no longer hold are skipped
@@ -220,6 +222,11 @@ class Worker:
     def occupancy_us(self) -> int:
         """Expected work given to it and unanswered, in microseconds of one thread."""
         return self.sent_us + self.backlog_us
+
+    @property
+    def nbegun_max(self) -> int:
+        """How many of its oldest runs may have begun; what was sent after them has not."""
+        return self.nthreads + self.nwaiting
 
     def __repr__(self) -> str:
         return f"<Worker {self.address} ({self.nthreads} threads, {len(self.processing)} tasks)>"

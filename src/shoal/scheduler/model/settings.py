@@ -49,5 +49,8 @@ class SchedulerSettings:
     forgets_max: int = 2000
     """Tasks forgotten in one step, some milliseconds of work; others are due in the next ones."""
 
+    resting_prefixes_max: int = 4096
+    """Prefixes without tasks whose durations are remembered (about 1 KB each)."""
+
     story_records_max: int = 10_000
     """Transitions that the story keeps (about 150 bytes each)."""

@@ -2,7 +2,16 @@
 
 from shoal.ids import ClientId, ClientTaskId, CodeId, Epoch, Key, TaskId, WorkerId
 from shoal.protocol.messages import TaskOptions
-from shoal.scheduler.model.entities import RELEASED, STATES, Client, Code, Prefix, Task, Worker
+from shoal.scheduler.model.entities import (
+    FORGOTTEN,
+    RELEASED,
+    STATES,
+    Client,
+    Code,
+    Prefix,
+    Task,
+    Worker,
+)
 from shoal.scheduler.model.loads import LoadIndex
 from shoal.scheduler.model.locks import Lock
 from shoal.scheduler.model.queue import TaskQueue
@@ -22,6 +31,7 @@ class SchedulerState:
         self.workers_by_alias: dict[str, dict[Worker, None]] = {}  # by address, name and host
         self.clients: dict[ClientId, Client] = {}
         self.prefixes: dict[str, Prefix] = {}
+        self.resting: dict[Prefix, None] = {}  # prefixes without tasks, for the longest first
         self.codes: dict[CodeId, Code] = {}
         self.queue = TaskQueue()
         self.locks: dict[str, Lock] = {}  # those that are held, by name
@@ -33,11 +43,12 @@ class SchedulerState:
         self.scattering: dict[Task, dict[Client, dict[Worker, None]]] = {}
         """Awaited scattered value -> who brings it -> which workers shall get it from there."""
         self.ntasks = dict.fromkeys(STATES, 0)  # by state
+        self.nfinished = 0  # runs, those of prefixes that are forgotten too
         self.received_bytes = 0  # of results that workers got from elsewhere, those gone too
         self.loads = LoadIndex()  # every worker, by expected work per thread
         self.open = LoadIndex()  # workers with room, by work that was sent to them
         self.backlogged = LoadIndex()  # workers with a backlog, by expected work per thread
-        self.piped: dict[Worker, None] = {}  # workers with more runs out than threads
+        self.piped: dict[Worker, None] = {}  # workers with runs that can't have begun
         self.next_task_id = 1
         self.next_run = 1
         self.next_worker_id = 1
@@ -75,6 +86,7 @@ class SchedulerState:
         prefix = self.prefix(prefix_name)
         if not prefix.nlive:
             prefix.nfinished_before = prefix.nfinished
+            self.resting.pop(prefix, None)
         prefix.nlive += 1
         task = Task(key, id, code, argument, prefix, priority, options)
         self.tasks[key] = task
@@ -82,6 +94,24 @@ class SchedulerState:
         self.ntasks[RELEASED] += 1
         prefix.ntasks[RELEASED] += 1
         return task
+
+    def remove_task(self, task: Task) -> None:
+        """Take a forgotten task out of every index; it is not linked to anything any more.
+
+        What was learnt about its prefix stays for a while: until so many others rest.
+        """
+        prefix = task.prefix
+        del self.tasks[task.key]
+        del self.task_by_id[task.id]
+        self.ntasks[FORGOTTEN] -= 1
+        prefix.ntasks[FORGOTTEN] -= 1
+        prefix.nlive -= 1
+        if not prefix.nlive:
+            self.resting[prefix] = None
+            if len(self.resting) > self.settings.resting_prefixes_max:
+                oldest = next(iter(self.resting))
+                del self.resting[oldest]
+                del self.prefixes[oldest.name]
 
     def add_worker(self, worker: Worker) -> None:
         """Enter a worker into every index."""

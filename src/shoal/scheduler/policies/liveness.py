@@ -12,4 +12,4 @@ def silent_workers(workers: Iterable[Worker], ttl_seconds: float, now: float) ->
 
 def has_stalled_runs(worker: Worker, after_seconds: float, now: float) -> bool:
     """Whether `worker` has runs that no thread can have begun, and has said nothing for a while."""
-    return worker.nsent > worker.nthreads and worker.heard_at + after_seconds <= now
+    return worker.nsent > worker.nbegun_max and worker.heard_at + after_seconds <= now

@@ -29,21 +29,23 @@ class LateBinding:
         return max(1, ceil(self.saturation * nthreads))
 
     def has_room(self, worker: Worker) -> bool:
-        """Whether one more run may be sent to `worker`."""
-        if worker.is_leaving or worker.runs_suspect:
+        """Whether one more run may be sent to `worker`; those that wait for others don't count."""
+        nexecuting = worker.nsent - worker.nwaiting
+        if worker.is_leaving or (worker.runs_suspect and nexecuting > 0):
             return False
-        if worker.nsent < worker.slots_max:
+        if nexecuting < worker.slots_max:
             return True
         return worker.sent_us < self.pipe_us * worker.nthreads and worker.nsent < self.pipe_runs_max
 
     @staticmethod
     def must_wait(task: Task, worker: Worker) -> bool:
-        """Whether `task` has to wait until nothing else is out on `worker`.
+        """Whether `task` has to wait until nothing else executes on `worker`.
 
         So has a task that was running on a worker that died: it runs alone, so that next time it
-        is known which task it was, and those beside it are not condemned with it.
+        is known which task it was, and those beside it are not condemned with it.  Runs that wait
+        for other tasks may be beside it: it may be what they wait for.
         """
-        return task.blame > 0 and worker.nsent > 0
+        return task.blame > 0 and worker.nsent > worker.nwaiting
 
     def expected_us(self, task: Task) -> int:
         """How long `task` is expected to run, in microseconds; at least one."""

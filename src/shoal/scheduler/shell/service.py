@@ -111,7 +111,9 @@ class Scheduler(SchedulerView):
         self._sock = sock
         self._validate = validate
         self._started_at = time.time()  # for display only
-        self._frames = ClientFrames(self.machine, self._receive_from_client, self._refuse)
+        self._frames = ClientFrames(
+            self.machine, self._receive_from_client, self._lose_client, self._refuse
+        )
         self._peers: dict[Worker | Client, Peer] = {}
         self._strangers: dict[Peer, None] = {}  # connected, but not registered yet
         self._timer: asyncio.TimerHandle | None = None
@@ -193,6 +195,9 @@ class Scheduler(SchedulerView):
     def _receive_from_client(self, client: Client, messages: Sequence[Message]) -> None:
         self._step(self.machine.receive_from_client, client, messages, self._loop.time())
 
+    def _lose_client(self, client: Client) -> None:
+        self._step(self.machine.client_lost, client, self._loop.time())
+
     def _refuse(self, client: Client, error: ProtocolError) -> None:
         """A client contradicted itself in what had to wait; its connection ends."""
         peer = self._peers.get(client)
@@ -245,13 +250,12 @@ class Scheduler(SchedulerView):
         if entity is None or self._peers.get(entity) is not peer:
             return
         del self._peers[entity]
-        now = self._loop.time()
         if isinstance(entity, Worker):
             why = str(reason) if reason is not None else "its process ended or closed"
             self.exchange.forget(entity.address)
-            self._step(self.machine.worker_lost, entity, now, why)
+            self._step(self.machine.worker_lost, entity, self._loop.time(), why)
         else:
-            self._step(self.machine.client_lost, entity, now)
+            self._frames.leave(entity)
 
     def peer_of(self, worker: Worker) -> Peer:
         """The connection of a registered worker.

@@ -42,7 +42,7 @@ def counts(state: SchedulerState, nawaited: int, target_seconds: float) -> dict[
         "memory": state.ntasks[MEMORY],
         "processing": state.ntasks[PROCESSING],
         "released": state.ntasks[RELEASED],
-        "saturated": sum(worker.nsent > worker.nthreads for worker in workers),
+        "saturated": sum(worker.nsent > worker.nbegun_max for worker in workers),
         "tasks": len(state.tasks),
         "unrunnable": state.ntasks[NO_WORKER],
         "waiting": state.ntasks[WAITING],

@@ -1,4 +1,4 @@
-"""What the status page shows: totals, workers and prefixes, in columns.
+"""What the status page shows: totals, workers, prefixes and locks, in columns.
 
 Everything comes from counters that the machine keeps, and no row is about one task, so a look at a
 million tasks costs what a look at ten does.
@@ -23,6 +23,7 @@ from shoal.scheduler.model.entities import (
     Prefix,
     Worker,
 )
+from shoal.scheduler.model.locks import Lock
 from shoal.scheduler.model.state import SchedulerState
 
 WORKERS_MAX: Final = 200
@@ -38,6 +39,12 @@ RUNS_LOOKED_AT_MAX: Final = 64
 """Of one worker's tasks, to find what its threads run."""
 
 
+LOCKS_MAX: Final = 20
+"""Locks that have a row: only those for which somebody waits."""
+
+LOCKS_LOOKED_AT_MAX: Final = 2_000
+
+
 def status(state: SchedulerState) -> dict[str, Any]:
     """Everything that the page shows.  Cost: O(workers + prefixes), within the limits above."""
     workers = list(state.workers.values())
@@ -47,15 +54,16 @@ def status(state: SchedulerState) -> dict[str, Any]:
             "clients": len(state.clients),
             "workers": len(workers),
             "nthreads": sum(worker.nthreads for worker in workers),
-            "nbusy": sum(min(worker.nsent, worker.nthreads) for worker in workers),
+            "nbusy": sum(nbusy_of(worker) for worker in workers),
             "memory_bytes": sum(worker.memory_bytes for worker in workers),
             "memory_limit": sum(worker.memory_limit for worker in workers),
             "nbytes": sum(worker.nbytes for worker in workers),
             "received_bytes": state.received_bytes,
-            "finished": sum(p.nfinished for p in state.prefixes.values()),
+            "finished": state.nfinished,
         },
         "workers": worker_columns(workers[:WORKERS_MAX]),
         "prefixes": prefix_columns(state.prefixes),
+        "locks": lock_columns(state.locks),
     }
 
 
@@ -79,14 +87,20 @@ def worker_columns(workers: Iterable[Worker]) -> dict[str, list[Any]]:
     }
 
 
+def nbusy_of(worker: Worker) -> int:
+    """Threads of the worker that execute something; a task that waits for others has none."""
+    return min(max(0, worker.nsent - worker.nwaiting), worker.nthreads)
+
+
 def runs_of(worker: Worker) -> dict[str, int]:
     """Prefix -> how many of its tasks the worker's threads run now, as far as we know.
 
-    It starts what it was sent in that order, so the oldest runs are those that its threads have.
+    It starts what it was sent in that order, so the oldest runs are those that its threads have,
+    substitutes for those that wait included.
     """
     looked_at = islice(worker.processing, RUNS_LOOKED_AT_MAX)
     sent = [task.prefix.name for task in looked_at if task.run != NO_RUN]
-    return dict(Counter(sent[: worker.nthreads]))
+    return dict(Counter(sent[: worker.nbegun_max]))
 
 
 def prefix_columns(prefixes: dict[str, Prefix]) -> dict[str, list[Any]]:
@@ -101,6 +115,17 @@ def prefix_columns(prefixes: dict[str, Prefix]) -> dict[str, list[Any]]:
         "erred": [prefix.ntasks[ERRED] for prefix in rows],
         "memory": [prefix.ntasks[MEMORY] for prefix in rows],
         "duration_us": [prefix.duration_us for prefix in rows],
+    }
+
+
+def lock_columns(locks: dict[str, Lock]) -> dict[str, list[Any]]:
+    """One entry of each column for each lock that is waited for: what keeps tasks from going on."""
+    looked_at = islice(locks.items(), LOCKS_LOOKED_AT_MAX)
+    rows = list(islice(((name, lock) for name, lock in looked_at if lock.waiting), LOCKS_MAX))
+    return {
+        "name": [name for name, _ in rows],
+        "holder": [lock.holder.client.name for _, lock in rows],
+        "nwaiting": [len(lock.waiting) for _, lock in rows],
     }
 
 

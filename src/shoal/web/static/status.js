@@ -162,6 +162,20 @@ function showPrefixes(columns) {
   byId("no-prefixes").hidden = columns.name.length > 0;
 }
 
+function showLocks(columns) {
+  const body = byId("locks");
+  fitRows(body, columns.name.length, () => cells(element("tr"), "name", "name", "number"));
+  columns.name.forEach((name, i) => {
+    const [nameCell, holderCell, waitCell] = body.rows[i].cells;
+    setText(nameCell, name);
+    nameCell.title = name;
+    setText(holderCell, columns.holder[i]);
+    holderCell.title = columns.holder[i];
+    setText(waitCell, count(columns.nwaiting[i]));
+  });
+  byId("locks-section").hidden = columns.name.length === 0;
+}
+
 function showWorkers(columns, total) {
   const body = byId("workers");
   const makeRow = () => {
@@ -200,6 +214,7 @@ function show(look) {
   showTotals(look.totals);
   showStates(look.tasks);
   showPrefixes(look.prefixes);
+  showLocks(look.locks);
   showWorkers(look.workers, look.totals.workers);
   remember(look.totals);
   const { waiting, queued, processing } = look.tasks;

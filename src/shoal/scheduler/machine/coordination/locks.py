@@ -4,6 +4,7 @@ A claim ends with the connection of its client, so that whoever dies holding a l
 """
 
 from shoal.protocol.calls import AcquireLock, IsLocked, answer
+from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import ReleaseLock
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.model.entities import Client
@@ -11,10 +12,16 @@ from shoal.scheduler.model.locks import Claim, Lock
 
 
 def on_acquire_lock(core: Core, client: Client, call: AcquireLock) -> None:
-    """Grant the lock now if it is free, or later if the caller waits for it."""
+    """Grant the lock now if it is free, or later if the caller waits for it.
+
+    Raises:
+        ProtocolError: the client uses the number of a claim to it that has not ended.
+    """
     locks = core.state.locks
     claim = Claim(client, call.claim)
     lock = locks.get(call.name)
+    if lock is not None and (claim == lock.holder or claim in lock.waiting):
+        raise ProtocolError("AcquireLock uses the number of a claim that has not ended")
     if lock is None:
         locks[call.name] = Lock(claim)
         core.to_client(client, answer(call.request, True))
