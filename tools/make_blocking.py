@@ -4,8 +4,8 @@
     python tools/make_blocking.py --check    fail if it is stale
 
 Each public method keeps its signature and docstring.  A coroutine is run to its end on the
-client's loop; a method marked `finishes` does its own part in the caller's thread, and its
-coroutine is run likewise; any other is called as it is.
+client's loop, or given to whoever asks on that loop; a method marked `finishes` does its own part
+in the caller's thread, and its coroutine is treated likewise; any other is called as it is.
 """
 
 import argparse
@@ -94,16 +94,14 @@ def _method(method: ast.FunctionDef | ast.AsyncFunctionDef, source: str) -> str:
     assert method.returns is not None, f"{method.name} has no return type"
     marks = [mark.id for mark in method.decorator_list if isinstance(mark, ast.Name)]
     call = f"self._async.{method.name}({_arguments(method.args)})"
-    if isinstance(method, ast.AsyncFunctionDef):
-        call = f"self._thread.run({call})"
-    elif "finishes" in marks:
-        call = f"self.finish({call})"
-    returns = ast.unparse(method.returns)
-    verb = "" if returns == "None" else "return "
+    if isinstance(method, ast.AsyncFunctionDef) or "finishes" in marks:
+        says = any(argument.arg == "asynchronous" for argument in method.args.args)
+        way = "hand_over" if isinstance(method, ast.AsyncFunctionDef) else "finish"
+        call = f"self.{way}({call}, asynchronous)" if says else f"self.{way}({call})"
     return (
-        f"\n    def {method.name}({ast.unparse(method.args)}) -> {returns}:\n"
+        f"\n    def {method.name}({ast.unparse(method.args)}) -> {ast.unparse(method.returns)}:\n"
         f"        {ast.get_source_segment(source, docstring)}\n"
-        f"        {verb}{call}\n"
+        f"        return {call}\n"
     )
 
 

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from shoal.client.current import worker_client as worker_client
     from shoal.client.future import Future as Future
     from shoal.client.future import futures_of as futures_of
+    from shoal.client.progress import progress as progress
     from shoal.client.waiting import as_completed as as_completed
     from shoal.client.waiting import wait as wait
+    from shoal.compat.saying import print as print
+    from shoal.compat.saying import warn as warn
     from shoal.deploy.local import LocalCluster as LocalCluster
     from shoal.nanny.service import Nanny as Nanny
     from shoal.scheduler.shell.service import Scheduler as Scheduler
@@ -42,16 +45,24 @@ _HOME = {
     "futures_of": "shoal.client.future",
     "get_client": "shoal.client.client",
     "get_worker": "shoal.worker.shell.context",
+    "print": "shoal.compat.saying",
+    "progress": "shoal.client.progress",
     "wait": "shoal.client.waiting",
+    "warn": "shoal.compat.saying",
     "worker_client": "shoal.client.current",
 }
 """Public name → the module that defines it."""
+
+_UNBUILT = "shoal.compat.unbuilt"
+"""Has stand-ins for names that programs import and that are not here yet."""
 
 
 def __getattr__(name: str) -> object:
     """Load a public name where it lives, and keep it, so that the next use is a plain lookup."""
     home = _HOME.get(name)
     if home is None:
+        if not name.startswith("_") and name in import_module(_UNBUILT).UNBUILT:
+            return getattr(import_module(_UNBUILT), name)
         raise AttributeError(f"module 'shoal' has no attribute {name!r}")
     value: object = getattr(import_module(home), name)
     globals()[name] = value

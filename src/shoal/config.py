@@ -291,7 +291,15 @@ class Nanny(Settings, frozen=True, kw_only=True):
     (`allowed-failures`), so that a task which kills workers fails before its workers give up."""
 
     steady_seconds: Annotated[float, Positive] = 1.0
-    """A worker that has lived this long is no part of a crash loop: deaths are counted anew."""
+    """A worker that has lived this long, or has finished a task, is no part of a crash loop:
+    deaths are counted anew."""
+
+    memory_deaths_max: Annotated[int, Positive] = 8
+    """Deaths in a row by the memory limit after which it is not replaced again, whatever it has
+    finished in between: its results don't fit, and to compute them again changes nothing."""
+
+    memory_steady_seconds: Annotated[float, Positive] = 60.0
+    """A worker that comes to its memory limit only after this long begins that row anew."""
 
     preload: list[str] = []
     preload_argv: list[Any] = []

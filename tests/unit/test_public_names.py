@@ -22,6 +22,11 @@ def test_a_public_name_loads_from_its_home(name: str) -> None:
     assert name in dir(shoal)
 
 
+def test_names_that_are_not_built_load_but_are_not_shown() -> None:
+    assert shoal.Semaphore is shoal.Semaphore
+    assert "Semaphore" not in dir(shoal)
+
+
 def test_any_other_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'shoal' has no attribute 'Sheduler'"):
         shoal.Sheduler  # noqa: B018 -- asking is the test

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from shoal.client.waiting import as_completed as as_completed
     from shoal.client.client import default_client as default_client
     from shoal.client.current import add_default as ensure_default_client
+    from shoal.compat.unbuilt import fire_and_forget as fire_and_forget
     from shoal.client.future import futures_of as futures_of
     from shoal.client.client import get_client as get_client
+    from shoal.compat.unbuilt import get_task_metadata as get_task_metadata
+    from shoal.compat.unbuilt import get_task_stream as get_task_stream
     from shoal.compat.system import client_logger as logger
+    from shoal.compat.unbuilt import performance_report as performance_report
     from shoal.client.client import temp_default_client as temp_default_client
     from dask.base import tokenize as tokenize
     from shoal.client.waiting import wait as wait
 
-    __all__ = ['ALL_COMPLETED', 'CancelledError', 'Client', 'ClosedClientError', 'DoneAndNotDone', 'FIRST_COMPLETED', 'Future', 'FutureCancelledError', 'as_completed', 'default_client', 'ensure_default_client', 'futures_of', 'get_client', 'logger', 'temp_default_client', 'tokenize', 'wait']
+    __all__ = ['ALL_COMPLETED', 'CancelledError', 'Client', 'ClosedClientError', 'DoneAndNotDone', 'FIRST_COMPLETED', 'Future', 'FutureCancelledError', 'as_completed', 'default_client', 'ensure_default_client', 'fire_and_forget', 'futures_of', 'get_client', 'get_task_metadata', 'get_task_stream', 'logger', 'performance_report', 'temp_default_client', 'tokenize', 'wait']
 
 become(__name__)

@@ -115,6 +115,21 @@ class SchedulerAbsent(ShoalError, TimeoutError):
         )
 
 
+class UnusableFolder(ShoalError, ValueError):
+    """A folder for the files of tasks can't be made, or not be written into."""
+
+    def __init__(self, folder: str, why: str) -> None:
+        """`why`: in the system's words."""
+        super().__init__(folder, why)
+        self.folder, self.why = folder, why
+
+    def __str__(self) -> str:
+        return (
+            f"Cannot write into {self.folder}: {self.why}. Name a folder that this user may make "
+            "and write into."
+        )
+
+
 class UnknownInterface(ShoalError, ValueError):
     """A network interface was named that this host does not have."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf, nan
@@ -9,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from shoal.cli.errors import BadUsage, UnknownInterface
+from shoal.cli.errors import BadUsage, UnknownInterface, UnusableFolder
 from shoal.errors import UnsupportedOption
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -90,6 +91,22 @@ def read_memory(text: str) -> str | float:
 
     memory_limit_bytes(text, 1)
     return text
+
+
+def read_folder(text: str) -> str:
+    """A folder that is there, or is made now, and that we can write into.
+
+    Raises:
+        UnusableFolder: a ValueError.
+    """
+    import tempfile
+
+    try:
+        os.makedirs(text, exist_ok=True)
+        with tempfile.TemporaryFile(dir=text):  # only this tells, whatever the file system
+            return os.path.abspath(text)
+    except OSError as error:
+        raise UnusableFolder(text, error.strerror or str(error)) from error
 
 
 def read_name(text: str) -> str | int:

@@ -110,7 +110,7 @@ async def _serve(
 def _links(service: Any) -> list[str]:
     """The web page's address, and who may see it."""
     from shoal.comms.addresses import TCP, Address
-    from shoal.observe.links import PAGE, dashboard_link, host_of_page
+    from shoal.observe.links import HERE, PAGE, PAGE_ON_LOOPBACK, dashboard_link, host_of_page
     from shoal.web.addresses import is_loopback_name
 
     page = service.http_server
@@ -118,7 +118,9 @@ def _links(service: Any) -> list[str]:
     reached_at = service.address if place.is_wildcard else str(place)
     links = [f"dashboard: {dashboard_link(reached_at, service.services)}"]
     if host_of_page(reached_at) != host_of_page(service.address):
-        service.services.pop(PAGE)  # clients, who look for it beside the scheduler, would err
+        port = service.services.pop(PAGE)  # clients who look for it beside the scheduler would err
+        if page.host in (HERE, "localhost"):
+            service.services[PAGE_ON_LOOPBACK] = port
     return links if is_loopback_name(page.host) else [*links, OPEN_PAGE]
 
 

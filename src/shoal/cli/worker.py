@@ -19,6 +19,7 @@ from shoal.cli.options import (
     harmless,
     host_of_interface,
     read_address,
+    read_folder,
     read_memory,
     read_name,
     read_resources,
@@ -105,7 +106,8 @@ def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -
     "--resources",
     type=Checked("amounts", read_resources),
     metavar="AMOUNTS",
-    help='Abstract amounts that tasks may ask for, such as "GPU=2 MEM=10e9".',
+    help='Abstract amounts, such as "GPU=2 MEM=10e9": they are shown with the worker, and tasks '
+    "can't ask for them in this version.",
 )
 @click.option(
     "--scheduler-file",
@@ -141,8 +143,9 @@ def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -
 )
 @click.option(
     "--local-directory",
-    type=click.Path(file_okay=False),
-    help="Where tasks may leave files; a temporary one by default.",
+    type=Checked("folder", read_folder),
+    metavar="FOLDER",
+    help="Where tasks may leave files, made if it is not there; a temporary one by default.",
 )
 @click.option(
     "--death-timeout",

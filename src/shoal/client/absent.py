@@ -1,8 +1,12 @@
-"""Methods of `distributed` that this version of shoal lacks, and how they are refused."""
+"""Methods of `distributed` that this version of shoal lacks, and how they are refused.
+
+The tables here are the client's; a cluster has its own.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from shoal.errors import ShoalError
 
@@ -66,21 +70,26 @@ REMEDIES: Final = {
 class AbsentMethod(ShoalError, AttributeError):
     """A method of the released `distributed` that this version of shoal does not have."""
 
-    def __init__(self, method: str) -> None:
-        super().__init__(method)
-        self.method = method
+    def __init__(self, method: str, remedy: str = "", owner: str = "Client") -> None:
+        """`remedy`: what to do instead; `owner`: the class that has it upstream."""
+        super().__init__(method, remedy, owner)
+        self.method, self.remedy, self.owner = method, remedy, owner
 
     def __str__(self) -> str:
-        remedy = REMEDIES.get(self.method, "")
-        return f"This version of shoal does not have Client.{self.method}. {remedy}".rstrip()
+        lack = f"This version of shoal does not have {self.owner}.{self.method}."
+        return f"{lack} {self.remedy}".rstrip()
 
 
 class Absent:
     """Refuses what is absent by name; `hasattr` says that it is not there."""
 
+    _owner_of_absent: ClassVar[str] = "Client"
+    _absent: ClassVar[Set[str]] = ABSENT
+    _remedies: ClassVar[Mapping[str, str]] = REMEDIES
+
     if not TYPE_CHECKING:  # or a type checker would believe in every attribute
 
         def __getattr__(self, name: str) -> Any:
-            if name in ABSENT:
-                raise AbsentMethod(name)
+            if name in self._absent:
+                raise AbsentMethod(name, self._remedies.get(name, ""), self._owner_of_absent)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar, cast
 
 from dask.utils import shorten_traceback
@@ -58,7 +59,8 @@ class LoopThread:
     @property
     def is_here(self) -> bool:
         """Whether the caller runs on this loop."""
-        return threading.get_ident() == self._thread.ident
+        # Not by the thread's number, which another may get once this one has ended, or in a fork.
+        return asyncio._get_running_loop() is self.loop
 
     def release(self) -> None:
         """One user less; the last one stops the loop, and waits for that."""
@@ -73,6 +75,16 @@ class LoopThread:
         self.loop.call_soon_threadsafe(self.loop.stop)
         if not self.is_here:
             self._thread.join(5.0)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Be a user of it, so that it lives for as long as the block at least."""
+        with LoopThread._lock:
+            self._nusers += 1
+        try:
+            yield
+        finally:
+            self.release()
 
     def run(self, work: Coroutine[Any, Any, T], timeout_seconds: float | None = None) -> T:
         """Run `work` on the loop, and wait for what it returns or raises.
@@ -108,6 +120,9 @@ class LoopThread:
 
     async def run_from_elsewhere(self, work: Coroutine[Any, Any, T]) -> T:
         """As `run`, awaited on another loop."""
+        if not self.is_alive:
+            work.close()
+            raise ClientClosed("that is asked", "closed")
         outcome: list[tuple[T | None, BaseException | None]] = []
         future = asyncio.run_coroutine_threadsafe(_guarded(work, outcome), self.loop)
         await asyncio.wrap_future(future)

@@ -18,7 +18,7 @@ from dask._task_spec import Dict, List, Task, Tuple, _identity_cast
 
 from shoal.client.errors import UnpicklableTask
 from shoal.client.future import pickled_as_references
-from shoal.protocol.bundled import SHARED_BYTES_MAX, Call, load_shared, make_task, to_list
+from shoal.protocol.bundled import SHARED_BYTES_MAX, Call, load_shared, make_task
 from shoal.protocol.payload import dump_function
 
 Item: TypeAlias = tuple[Any, tuple[Any, ...]]
@@ -139,7 +139,7 @@ def _reduce_task(task: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     if not kwargs:
         return Task, (task.key, task.func, *task.args)
     if task.func is _identity_cast and task.key is None and kwargs.get("typ") is list:
-        return Call, (to_list, task.args)
+        return _reduce_list(task)  # not a `Call`: tasks around it look inside for dependencies
     return make_task, (task.key, task.func, task.args, kwargs)
 
 

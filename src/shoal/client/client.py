@@ -160,7 +160,8 @@ class Client(BlockingBase):
                 fifo_timeout=fifo_timeout,
                 actors=actors,
                 **kwargs,
-            )
+            ),
+            asynchronous,
         )
 
     def compute(
@@ -259,8 +260,9 @@ class Client(BlockingBase):
             CancelledError: a future was cancelled.
             ForeignFuture: one is another client's.
         """
-        return self._thread.run(
-            self._async.gather(futures, errors=errors, direct=direct, asynchronous=asynchronous)
+        return self.hand_over(
+            self._async.gather(futures, errors=errors, direct=direct, asynchronous=asynchronous),
+            asynchronous,
         )
 
     def scatter(
@@ -290,7 +292,7 @@ class Client(BlockingBase):
             NoWorkers: none was there in time.
             Exception: a value can't be pickled.
         """
-        return self._thread.run(
+        return self.hand_over(
             self._async.scatter(
                 data,
                 workers=workers,
@@ -299,7 +301,8 @@ class Client(BlockingBase):
                 hash=hash,
                 timeout=timeout,
                 asynchronous=asynchronous,
-            )
+            ),
+            asynchronous,
         )
 
     def cancel(
@@ -316,10 +319,11 @@ class Client(BlockingBase):
             force: also those that other clients want.
             reason: why, for whoever asks for the result.
         """
-        self._thread.run(
+        return self.hand_over(
             self._async.cancel(
                 futures, asynchronous=asynchronous, force=force, reason=reason, msg=msg
-            )
+            ),
+            asynchronous,
         )
 
     def retry(self, futures: Any, asynchronous: bool | None = None) -> None:
@@ -328,7 +332,7 @@ class Client(BlockingBase):
         Raises:
             UnsupportedOption: always, for now.
         """
-        self._thread.run(self._async.retry(futures, asynchronous=asynchronous))
+        return self.hand_over(self._async.retry(futures, asynchronous=asynchronous), asynchronous)
 
     def futures_of(self, futures: Any) -> list[Future]:
         """Futures inside containers and collections.
@@ -340,7 +344,7 @@ class Client(BlockingBase):
 
     def refuse_cancelled(self, futures: Sequence[Future]) -> None:
         """Raise CancelledError if one of these was cancelled."""
-        self._async.refuse_cancelled(futures)
+        return self._async.refuse_cancelled(futures)
 
     def who_has(self, futures: Any = None, **kwargs: Any) -> dict[Any, list[str]]:
         """Key -> addresses of the workers that hold its result.
@@ -348,19 +352,19 @@ class Client(BlockingBase):
         Args:
             futures: futures or keys; None: all that are in memory.
         """
-        return self._thread.run(self._async.who_has(futures, **kwargs))
+        return self.hand_over(self._async.who_has(futures, **kwargs))
 
     def has_what(self, workers: Any = None, **kwargs: Any) -> dict[str, list[Any]]:
         """Worker -> keys of the results that it holds."""
-        return self._thread.run(self._async.has_what(workers, **kwargs))
+        return self.hand_over(self._async.has_what(workers, **kwargs))
 
     def nthreads(self, workers: Any = None, **kwargs: Any) -> dict[str, int]:
         """Worker -> its number of threads."""
-        return self._thread.run(self._async.nthreads(workers, **kwargs))
+        return self.hand_over(self._async.nthreads(workers, **kwargs))
 
     def ncores(self, workers: Any = None, **kwargs: Any) -> dict[str, int]:
         """As `nthreads`."""
-        return self._thread.run(self._async.ncores(workers, **kwargs))
+        return self.hand_over(self._async.ncores(workers, **kwargs))
 
     def scheduler_info(self, n_workers: int = -1, **kwargs: Any) -> dict[str, Any]:
         """What the scheduler and its workers are, in plain types.
@@ -368,7 +372,7 @@ class Client(BlockingBase):
         Args:
             n_workers: show so many of the workers; -1: all.
         """
-        return self._thread.run(self._async.scheduler_info(n_workers, **kwargs))
+        return self.hand_over(self._async.scheduler_info(n_workers, **kwargs))
 
     def wait_for_workers(self, n_workers: int, timeout: Any = None) -> None:
         """Wait until that many workers are connected.
@@ -381,11 +385,11 @@ class Client(BlockingBase):
             TimeoutError: they did not come in time.
             CrashLoop, ProcessDied: they can't come, as those that were started died.
         """
-        self._thread.run(self._async.wait_for_workers(n_workers, timeout=timeout))
+        return self.hand_over(self._async.wait_for_workers(n_workers, timeout=timeout))
 
     def story(self, *keys: Any, on_error: str = "raise") -> list[tuple[Any, ...]]:
         """What happened to tasks, oldest first: (key, start, finish, cause, seconds)."""
-        return self._thread.run(self._async.story(*keys, on_error=on_error))
+        return self.hand_over(self._async.story(*keys, on_error=on_error))
 
     def run(
         self,
@@ -410,7 +414,7 @@ class Client(BlockingBase):
         Returns:
             Worker -> what the function returned there.
         """
-        return self._thread.run(
+        return self.hand_over(
             self._async.run(
                 function,
                 *args,
@@ -431,13 +435,13 @@ class Client(BlockingBase):
             function: is given the scheduler as `dask_scheduler` if it takes that; may be a
                 coroutine function.
         """
-        return self._thread.run(self._async.run_on_scheduler(function, *args, wait=wait, **kwargs))
+        return self.hand_over(self._async.run_on_scheduler(function, *args, wait=wait, **kwargs))
 
     def retire_workers(
         self, workers: Any = None, close_workers: bool = True, **kwargs: Any
     ) -> list[str]:
         """Let workers go; what they ran is run elsewhere.  Returns their addresses."""
-        return self._thread.run(
+        return self.hand_over(
             self._async.retire_workers(workers, close_workers=close_workers, **kwargs)
         )
 

@@ -15,7 +15,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from shoal.client import current
 from shoal.client.absent import Absent
@@ -35,11 +35,16 @@ EXIT_SECONDS_MAX = 3.0
 
 _logger = logging.getLogger("shoal.client")
 
+T = TypeVar("T")
+
 _open: weakref.WeakSet[BlockingBase]
 
 
 class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
     """A connection to a scheduler.
+
+    Methods wait.  On the client's own loop, as in what `sync` runs, where nothing may wait, they
+    return coroutines of what they return elsewhere.
 
     Args:
         address: of the scheduler, or a cluster; None: the one in the settings
@@ -132,10 +137,10 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         Args:
             timeout: seconds; twice the one for connecting by default.
         """
-        if self._closed:
-            return
         if self._thread.is_here:
-            raise BlockingCall
+            return self.hand_over(self._close_here(timeout))
+        if self._closed:
+            return None
         self._closed = True
         self._finalizer.detach()
         try:
@@ -145,6 +150,20 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
             self._thread.release()
             while self._owned:
                 self._owned.pop().close()
+        return None
+
+    async def _close_here(self, timeout: Any) -> None:
+        """As `close`, on the client's loop."""
+        if self._closed:
+            return
+        self._closed = True
+        self._finalizer.detach()
+        try:
+            await self._async.close(timeout)
+        finally:
+            while self._owned:
+                await _call_aside(self._owned.pop().close)
+            self._thread.release()
 
     def close_soon(self) -> None:
         """As `close`, from any thread, a loop's included: does not wait for the end of it."""
@@ -154,14 +173,27 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
 
     def shutdown(self) -> None:
         """End the cluster, then this client."""
+        if self._thread.is_here:
+            return self.hand_over(self._shut_down_here())
         if self.cluster is not None:
             self._owned[:] = [self.cluster]
             self.close()
         elif not self._closed:
             self._thread.run(self._async.shutdown())
             self.close()
+        return None
+
+    async def _shut_down_here(self) -> None:
+        """As `shutdown`, on the client's loop."""
+        if self.cluster is not None:
+            self._owned[:] = [self.cluster]
+        elif not self._closed:
+            await self._async.shutdown()
+        await self._close_here(None)
 
     def __enter__(self) -> Self:
+        if self._thread.is_here:  # the end of the block could not wait
+            raise BlockingCall
         self._context_token = current.enter(self, for_dask=True)
         return self
 
@@ -188,7 +220,7 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
 
     @property
     def asynchronous(self) -> bool:
-        """Whether the caller runs on the client's own loop, where nothing may block."""
+        """Whether the caller runs on the client's own loop, where methods return coroutines."""
         return self._thread.is_here
 
     @property
@@ -262,23 +294,42 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
 
     # --- waiting -----------------------------------------------------------------------------
 
-    def finish(self, work: Any) -> Any:
-        """The result of a coroutine; anything else as it is."""
-        return self._thread.run(work) if asyncio.iscoroutine(work) else work
+    def finish(self, work: Any, asynchronous: bool | None = None) -> Any:
+        """As `hand_over` a coroutine; anything else as it is."""
+        return self.hand_over(work, asynchronous) if asyncio.iscoroutine(work) else work
+
+    def hand_over(self, work: Coroutine[Any, Any, T], asynchronous: bool | None = None) -> T:
+        """The result of a coroutine; on the client's loop the coroutine itself.
+
+        Args:
+            asynchronous: True: something to be awaited, on whatever loop; False: wait.
+        """
+        here = self._thread.is_here
+        if not (here if asynchronous is None else asynchronous):
+            return self._thread.run(work)
+        return cast(T, work if here else self._thread.run_from_elsewhere(work))
 
     def sync(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run the coroutine function `func` on the client's loop, and wait for its result.
 
+        On that loop it returns a coroutine, as all methods do there.
+
         Args:
-            kwargs: for the function, but for `callback_timeout` in seconds.
+            kwargs: for the function, but for `callback_timeout` in seconds, and `asynchronous`:
+                True: return something to be awaited; False: wait.
         """
-        kwargs.pop("asynchronous", None)
+        asynchronous = kwargs.pop("asynchronous", None)
         seconds = seconds_or(kwargs.pop("callback_timeout", None), None)
         work: Coroutine[Any, Any, Any] = func(*args, **kwargs)
-        return self._thread.run(work, seconds)
+        if seconds is not None:
+            work = asyncio.wait_for(work, seconds)
+        with self._thread.held():  # the work may close its last client
+            return self.hand_over(work, asynchronous)
 
     def future_result(self, future: Future, timeout: Any = None) -> Any:
         """See `Future.result`.  A small result is read right here, without the loop."""
+        if self._thread.is_here:
+            return self._async.await_future(future, timeout)
         record = future.record
         seconds = seconds_or(timeout, None)
         started_at = time.monotonic()
@@ -291,14 +342,18 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         left = None if seconds is None else seconds - (time.monotonic() - started_at)
         return self._thread.run(self._async.await_future(future, left))
 
-    def future_exception(self, future: Future, timeout: Any = None) -> BaseException | None:
+    def future_exception(self, future: Future, timeout: Any = None) -> Any:
         """See `Future.exception`."""
+        if self._thread.is_here:
+            return self._async.await_exception(future, timeout)
         record = future.record
         self._wait(record, seconds_or(timeout, None))
         return outcome_error(record) if record.status == CANCELLED else exception_of(record)
 
-    def future_traceback(self, future: Future, timeout: Any = None) -> TracebackType | None:
+    def future_traceback(self, future: Future, timeout: Any = None) -> Any:
         """See `Future.traceback`."""
+        if self._thread.is_here:
+            return self._async.await_traceback(future, timeout)
         error = self.future_exception(future, timeout)
         return None if error is None else error.__traceback__
 
@@ -320,8 +375,6 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
     def _wait(self, record: Record, seconds: float | None) -> None:
         if record.status not in UNRESOLVED:
             return
-        if self._thread.is_here:
-            raise BlockingCall
         latch = Latch()
         if self.session.watch(record, latch):
             try:

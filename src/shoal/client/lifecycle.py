@@ -27,7 +27,8 @@ from shoal.client.options import Target, connect_seconds, find_target, keyring_o
 from shoal.client.prospects import prospects_of
 from shoal.client.session import Session
 from shoal.client.submission import Functions
-from shoal.comms import find_token
+from shoal.comms import Connection, find_token
+from shoal.comms.addresses import TCP, is_on_this_host, parse_address
 from shoal.comms.exchange import ReplicaExchange
 from shoal.observe.links import dashboard_link
 from shoal.protocol.calls import TerminateCluster
@@ -162,15 +163,22 @@ class ClientBase(Absent):
             prospects.tell(self)
 
     def lose_hope(self, reason: Exception) -> None:
-        """The cluster has no worker, and none will come: what is waited for fails with `reason`.
+        """The cluster has no worker, and none will come: what is waited for fails with `reason`,
+        and so does what is waited for from now on, until there is hope again.
 
         From any thread.  Cost: O(results that are wanted).
         """
         session, failure = self.session, to_failure(reason)
         with session.lock:
+            session.machine.hopeless = failure
             for record in list(session.machine.by_number.values()):
                 session.machine.fail(record, failure)
         session.wake()
+
+    def regain_hope(self) -> None:
+        """Workers are wanted again, so that results may be waited for.  From any thread."""
+        with self.session.lock:
+            self.session.machine.hopeless = None
 
     async def _start_cluster(self) -> Target:
         from importlib import import_module  # clusters are built on clients, not beneath them
@@ -273,11 +281,17 @@ class ClientBase(Absent):
 
     @property
     def dashboard_link(self) -> str:
-        """Address of the web page; empty if there is none, or it isn't known yet."""
+        """Address of the web page; empty if there is none, or none that this host can see, or it
+        isn't known yet."""
         link = getattr(self.cluster, "dashboard_link", None)
         if isinstance(link, str):
             return link
-        return dashboard_link(self.session.address, self.session.machine.services)
+        session = self.session
+        return dashboard_link(
+            session.address,
+            session.machine.services,
+            is_beside=session.connection is not None and _stays_on_this_host(session.connection),
+        )
 
     def as_current(self) -> AbstractContextManager[None]:
         """Make this the client that is meant when none is named, in this context."""
@@ -395,6 +409,11 @@ def _heartbeat_seconds(interval: Any) -> float:
     if isinstance(interval, (int, float)):
         interval = interval / 1000
     return float(config.read(config.Client, heartbeat_seconds=interval).heartbeat_seconds)
+
+
+def _stays_on_this_host(connection: Connection) -> bool:
+    """Whether the other side is on this host, as far as its address and the way to it tell."""
+    return connection.scheme != TCP or is_on_this_host(parse_address(connection.peer_address))
 
 
 def _abandon(session: Session) -> None:

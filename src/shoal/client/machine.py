@@ -119,6 +119,7 @@ class ClientMachine:
         self._functions_max = functions_max
         self._function_bytes_max = function_bytes_max
         self.epoch: Epoch | None = None  # None until welcomed, and after the connection was lost
+        self.hopeless: Failure | None = None  # why nothing that is waited for will come
         self.scheduler_id = ""
         self.services: dict[str, int] = {}  # what else the scheduler's process serves -> its port
         self.records: dict[Key, Record] = {}  # live wants by key: what a new future may share
@@ -286,6 +287,12 @@ class ClientMachine:
             record.failure = failure
             self._let_go(record)
             self._resolve(record, ERROR)
+
+    def may_end(self, record: Record) -> bool:
+        """Whether to wait for it; False: it has ended, or does so now, as it can't come."""
+        if self.hopeless is not None:
+            self.fail(record, self.hopeless)
+        return record.status in UNRESOLVED
 
     def fail_unsent(self, message: Message, failure: Failure) -> None:
         """The scheduler will not hear `message`, so it won't answer what was asked in it."""

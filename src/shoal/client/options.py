@@ -59,8 +59,6 @@ def task_options(
         raise UnsupportedOption("resources=", "Name the workers that may run it: workers=[...].")
     if allow_other_workers not in (True, False, None):
         raise TypeError(f"allow_other_workers is True or False, not {allow_other_workers!r}")
-    if allow_other_workers and workers is None:
-        raise ValueError("allow_other_workers=True only makes sense together with workers=")
     if not (priority or retries or workers is not None):
         return None
     return TaskOptions(

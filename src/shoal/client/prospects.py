@@ -18,6 +18,9 @@ class Hopeful(Protocol):
     def lose_hope(self, reason: Exception) -> None:
         """There is no worker, and none will come.  From any thread."""
 
+    def regain_hope(self) -> None:
+        """Workers are wanted again.  From any thread."""
+
 
 class Prospects:
     """How many workers there may be at most, and who waits for more.  From any thread."""
@@ -27,6 +30,8 @@ class Prospects:
         self._hopeful: weakref.WeakSet[Hopeful] = weakref.WeakSet()
         self._wanted: dict[concurrent.futures.Future[None], int] = {}
         self._end: tuple[int, Exception] | None = None
+        self._telling = threading.Lock()  # so that the last word is the latest
+        self._lost: Exception | None = None  # why nobody need wait for results
 
     def wait(self, nworkers: int) -> concurrent.futures.Future[None]:
         """Ends, with the reason, once `nworkers` can't be had any more; cancel it when done."""
@@ -46,20 +51,33 @@ class Prospects:
     def end_all(self, reason: Exception) -> None:
         """There is none, and won't be: nobody need wait for results either."""
         self.end(0, reason)
-        with self._lock:
-            hopeful = list(self._hopeful)
-        for one in hopeful:
-            one.lose_hope(reason)
+        with self._telling:
+            self._lost = reason
+            for one in self._all_hopeful():
+                one.lose_hope(reason)
 
     def tell(self, hopeful: Hopeful) -> None:
-        """Have `hopeful` told when all is lost, as long as somebody else refers to it."""
-        with self._lock:
-            self._hopeful.add(hopeful)
+        """Have `hopeful` told when all is lost, at once if it is, as long as somebody else refers
+        to it."""
+        with self._telling:
+            with self._lock:
+                self._hopeful.add(hopeful)
+            if self._lost is not None:
+                hopeful.lose_hope(self._lost)
 
     def renew(self) -> None:
         """Others are started: there is hope again."""
         with self._lock:
             self._end = None
+        with self._telling:
+            if self._lost is not None:
+                self._lost = None
+                for one in self._all_hopeful():
+                    one.regain_hope()
+
+    def _all_hopeful(self) -> list[Hopeful]:
+        with self._lock:
+            return list(self._hopeful)
 
     def _tell(self) -> None:
         """End the waits that are in vain."""

@@ -351,7 +351,7 @@ class Session:
     def watch(self, record: Record, watcher: Watcher) -> bool:
         """Call `watcher(record)` on the loop once it ends; False: it has ended already."""
         with self.lock:
-            if record.status not in UNRESOLVED:
+            if not self.machine.may_end(record):
                 return False
             if record.watchers is None:
                 record.watchers = [watcher]
@@ -364,7 +364,7 @@ class Session:
         watched = []
         with self.lock:
             for record in dict.fromkeys(records):
-                if record.status in UNRESOLVED:
+                if self.machine.may_end(record):
                     watched.append(record)
                     if record.watchers is None:
                         record.watchers = [watcher]

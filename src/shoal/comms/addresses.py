@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import socket
 from typing import Final
 
@@ -95,6 +96,15 @@ def is_own_host(ip: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def is_on_this_host(address: Address) -> bool:
+    """Whether `address` is on this host, as far as can be told without asking a network."""
+    if address.scheme != TCP or address.host == "localhost" or address.is_wildcard:
+        return True
+    if not address.host.replace(".", "").isdigit() and ":" not in address.host:
+        return address.host == os.uname().nodename
+    return is_own_host(address.host)
 
 
 def outward_ip(family: int = socket.AF_INET) -> str:

@@ -18,7 +18,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Final
 
-from shoal.comms.addresses import INPROC, TCP, Address, is_own_host, parse_address
+from shoal.comms.addresses import INPROC, TCP, Address, is_on_this_host, parse_address
 from shoal.comms.errors import TokenFileError
 
 _TOKEN_BYTES_MAX: Final = 4096
@@ -124,7 +124,7 @@ class Authority:
         return token
 
     def _find_file(self, address: Address) -> bytes | None:
-        if address.scheme == INPROC or not self._is_here(address):
+        if address.scheme == INPROC or not is_on_this_host(address):
             return None
         for directory in self._directories():
             try:
@@ -132,14 +132,6 @@ class Authority:
             except (FileNotFoundError, NotADirectoryError):
                 continue
         return None
-
-    def _is_here(self, address: Address) -> bool:
-        """Whether `address` is on this host, as far as can be told without asking a network."""
-        if address.scheme != TCP or address.host in ("localhost", "") or address.is_wildcard:
-            return True
-        if not address.host.replace(".", "").isdigit() and ":" not in address.host:
-            return address.host == os.uname().nodename
-        return is_own_host(address.host)
 
     def _write_for(self, address: Address, token: bytes) -> Path | None:
         if address.scheme == INPROC:

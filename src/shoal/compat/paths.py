@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from shoal.compat.unbuilt import UNBUILT
+
 PACKAGE: Final = "distributed"
 
 
@@ -25,7 +27,14 @@ def _homes(*rows: tuple[str, str]) -> dict[str, str]:
     return found
 
 
-_CLIENT: Final = _homes(
+def _stand_ins(*names: str) -> dict[str, str]:
+    """Name → home, of names that only say what they lack."""
+    return {name: f"shoal.compat.unbuilt:{name}" for name in names if name in UNBUILT}
+
+
+_CLIENT: Final = _stand_ins(
+    "fire_and_forget", "get_task_metadata", "get_task_stream", "performance_report"
+) | _homes(
     ("shoal.client.client", "Client, default_client, get_client, temp_default_client"),
     (
         "shoal.client.current",
@@ -46,15 +55,18 @@ _ADDRESSES: Final = _homes(
 )
 
 PATHS: Final[dict[str, dict[str, str]]] = {
-    "distributed": _homes(
+    "distributed": _stand_ins(*UNBUILT)
+    | _homes(
         ("shoal.client.client", "Client, default_client, get_client"),
         ("shoal.client.coordination", "Lock"),
         ("shoal.client.current", "worker_client"),
         ("shoal.client.future", "Future, futures_of"),
+        ("shoal.client.progress", "progress"),
         ("shoal.client.waiting", "as_completed, wait"),
         ("shoal.comms.errors", "CommClosedError"),
         ("shoal.compat.functions", "sync"),
         ("shoal.compat.plugins", "SchedulerPlugin, WorkerPlugin, NannyPlugin"),
+        ("shoal.compat.saying", "print, warn"),
         ("shoal.compat.system", "__git_revision__, __version__"),
         ("shoal.deploy.local", "LocalCluster"),
         ("shoal.errors", "KilledWorker"),
@@ -85,9 +97,8 @@ PATHS: Final[dict[str, dict[str, str]]] = {
     "distributed.core": _homes(
         ("shoal.comms.errors", "CommClosedError"), ("shoal.observe.status", "Status")
     ),
-    "distributed.deploy": _homes(
-        ("shoal.deploy.cluster", "Cluster"), ("shoal.deploy.local", "LocalCluster")
-    ),
+    "distributed.deploy": _stand_ins("Adaptive", "SpecCluster", "SSHCluster", "SubprocessCluster")
+    | _homes(("shoal.deploy.cluster", "Cluster"), ("shoal.deploy.local", "LocalCluster")),
     "distributed.deploy.cluster": _homes(("shoal.deploy.cluster", "Cluster")),
     "distributed.deploy.local": _homes(
         ("shoal.deploy.local", "LocalCluster"), ("shoal.deploy.sharing", "nprocesses_nthreads")

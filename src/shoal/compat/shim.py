@@ -3,6 +3,7 @@ read, set or deleted where it lives, so that a patch through an old name has its
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.abc
 import sys
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from shoal.compat.defaults import enter_defaults
 from shoal.compat.paths import PACKAGE, PATHS, public_names
+from shoal.compat.unbuilt import UNBUILT
 
 _MISSING: Final = object()
 _SECOND_PREFIX: Final = "dask."
@@ -40,8 +42,8 @@ class NotMapped(ModuleNotFoundError):
     def __str__(self) -> str:
         return (
             f"This version of shoal has no `{self.module.rpartition('.')[2]}`: {self.module!r} is "
-            f"missing from its drop-in for the package `distributed`.\n{self._instead()}"
-            f"Modules that are there: {', '.join(sorted(PATHS))}.\n"
+            f"missing from its drop-in for the package `distributed`.\n"
+            f"{self._instead() or _near(self.module)}"
             "If a program needs more, install the released `distributed` in its place."
         )
 
@@ -49,8 +51,23 @@ class NotMapped(ModuleNotFoundError):
         return _INSTEAD if self.module.startswith(f"{PACKAGE}.shuffle") else ""
 
 
+def _near(missing: str) -> str:
+    """The names beside a missing one that are spelt like it, in a line, if there are any."""
+    module, _, name = missing.rpartition(".")
+    modules = [path.rpartition(".")[2] for path in PATHS if path.rpartition(".")[0] == module]
+    names = [known for known in PATHS.get(module, ()) if known not in UNBUILT]
+    by_lower_case = {known.lower(): known for known in (*modules, *names)}
+    near = difflib.get_close_matches(name.lower(), by_lower_case)
+    likely = ", ".join(by_lower_case[found] for found in near)
+    return f"Names like it in {module}: {likely}.\n" if likely else ""
+
+
 class Window(ModuleType):
     """A module whose mapped names live elsewhere."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By name: functions that travel by value refer to modules, which this kind must allow."""
+        return importlib.import_module, (self.__name__,)
 
     def __getattr__(self, name: str) -> Any:
         old = self.__dict__["_old"]

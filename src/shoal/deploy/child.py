@@ -46,7 +46,7 @@ def main(document: dict[str, Any]) -> None:
     """Run what `document` describes, until the parent lets go of us."""
     channel = _take_channel()
     signal.signal(signal.SIGINT, _do_nothing)  # not SIG_IGN, which programs of tasks would inherit
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)  # the others are mostly ours, and tell nothing
     dask.config.config.clear()  # it is that of our own environment; the parent's is whole
     dask.config.update(dask.config.config, document["config"])
     if dask.config.config.get("scheduler") == "dask.distributed":
@@ -181,6 +181,7 @@ async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
     with _plain_failures():
         scheduler = Scheduler(sock=sock, token=token, **document["options"])
         await scheduler
+    scheduler.before_shutdown.append(lambda: lifeline.tell({"leaving": True}))
     gc.set_threshold(*SCHEDULER_GC_THRESHOLDS)
     lifeline.tell(
         {
@@ -206,22 +207,43 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
         worker = Worker(words["scheduler"], token=token, **document["options"])
         worker.is_watched = True
         worker.predecessor = (words["predecessor"], words["predecessor_death"])
-        await worker
-    lifeline.tell(
-        {
-            "address": worker.address,
-            "name": worker.name,
-            "host": socket.gethostname(),
-            "nthreads": worker.nthreads,
-            "memory_limit": worker.memory_limit,
-            "resources": document["options"].get("resources", {}),
-        }
-    )
+
+        def tell_that_it_is_there() -> None:
+            lifeline.tell(
+                {
+                    "address": worker.address,
+                    "name": worker.name,
+                    "host": socket.gethostname(),
+                    "nthreads": worker.nthreads,
+                    "memory_limit": worker.memory_limit,
+                    "resources": document["options"].get("resources", {}),
+                }
+            )
+
+        worker.at_welcome = tell_that_it_is_there  # its first task may be what it dies of
+        worker.at_first_end = lambda: lifeline.tell({"worked": True})
+        if not await _started(worker, lifeline):
+            return
     settings = read(WorkerSettings)
     if settings.lifetime_seconds is not None:
         stagger = settings.lifetime_stagger_seconds
         lifeline.end_after(settings.lifetime_seconds + random.uniform(-stagger, stagger), LIFETIME)
     await _serve(worker, document, lifeline)
+
+
+async def _started(worker: Any, lifeline: Lifeline) -> bool:
+    """Start it; False: our end came first, as it looked for a scheduler that isn't there."""
+    starting = asyncio.ensure_future(worker.start())
+    end = asyncio.ensure_future(lifeline.ended())
+    await asyncio.wait((starting, end), return_when=asyncio.FIRST_COMPLETED)
+    end.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait((starting,))
+    if starting.cancelled():
+        return False
+    await starting  # raises what kept it
+    return True
 
 
 async def _serve(service: Any, document: dict[str, Any], lifeline: Lifeline) -> None:

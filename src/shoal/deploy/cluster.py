@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, Self
 
 from shoal import config
 from shoal.client import current
+from shoal.client.absent import Absent
 from shoal.client.blocking import LoopThread
 from shoal.client.errors import WorkersLate
 from shoal.client.prospects import Prospects, unless_hopeless
@@ -35,11 +36,19 @@ CLOSE_SECONDS: Final = 5.0
 EXIT_SECONDS: Final = 3.0
 """The same for clusters that are still open when the interpreter exits."""
 
+_REMEDIES: Final = {
+    "adapt": "Change the number of workers by cluster.scale(n).",
+    "get_logs": "What services log at WARNING or above is on stderr; silence_logs= changes that.",
+    "logs": "What services log at WARNING or above is on stderr; silence_logs= changes that.",
+    "start_worker": "Change the number of workers by cluster.scale(n).",
+}
+"""Methods of the released `distributed` that clusters lack, and what to do instead."""
+
 _logger = logging.getLogger("shoal.deploy")
 _open_clusters: Final[weakref.WeakSet[Cluster]] = weakref.WeakSet()
 
 
-class Cluster:
+class Cluster(Absent):
     """A scheduler and workers that live and end together.
 
     A blocking cluster is ready when its constructor returns; one with `asynchronous=True` when it
@@ -48,6 +57,10 @@ class Cluster:
     """
 
     kind: ClassVar[str] = "Cluster"
+
+    _owner_of_absent = "Cluster"
+    _absent = frozenset(_REMEDIES)
+    _remedies = _REMEDIES
 
     scheduler: Any
     workers: dict[Any, Any]

@@ -293,8 +293,8 @@ class LocalCluster(Cluster):
             self.prospects.end(nworkers, failure)
             return
         _logger.error(
-            "No worker of the cluster %s is left: what its clients wait for fails, and what they "
-            "submit from now on waits until a worker joins. cluster.scale(n) starts new ones",
+            "No worker of the cluster %s is left: what its clients wait for fails, and so does "
+            "what they wait for from now on, until cluster.scale(n) starts new ones",
             self.name,
         )
         self.prospects.end_all(failure)
@@ -353,6 +353,9 @@ class LocalCluster(Cluster):
 
     def _want(self, names: list[Any]) -> Any:
         self._require_running()
+        if self._site.is_scheduler_leaving():  # and its end is not known yet
+            why = "its scheduler has ended (it was shut down)"
+            raise ClusterClosed(self.name, Status.failed, why)
         self._names = names
         self.failure = None
         self.prospects.renew()
@@ -366,6 +369,7 @@ class LocalCluster(Cluster):
 
     async def _correct(self) -> None:
         """Bring the workers in line with whom we want; a later call waits for an earlier one."""
+        self.prospects.renew()  # what was about to be told as they were asked for is no longer so
         async with self._correcting:
             ended = [
                 n for n, w in self.workers.items() if w.status in (Status.closed, Status.failed)

@@ -41,6 +41,9 @@ class Site(Protocol):
         """Start a worker; returns it when it is registered.  May be called before the scheduler
         serves, and then waits for that."""
 
+    def is_scheduler_leaving(self) -> bool:
+        """Whether a client has told the scheduler to close, or it has closed."""
+
     async def end_worker(self, worker: Any, timeout_seconds: float) -> None:
         """Close a worker; returns when it is gone."""
 
@@ -143,6 +146,10 @@ class ProcessSite:
             role, self.token, options, log_level=self._log_level, config=self._config
         )
 
+    def is_scheduler_leaving(self) -> bool:
+        """See `Site.is_scheduler_leaving`."""
+        return self.scheduler.is_leaving or self.scheduler.status is not Status.running
+
     async def end_worker(self, worker: WorkerKeeper, timeout_seconds: float) -> None:
         """See `Site.end_worker`."""
         await worker.close(timeout_seconds)
@@ -236,6 +243,10 @@ class LoopSite:
         async with asyncio.timeout(timeout_seconds):
             await worker
         return worker
+
+    def is_scheduler_leaving(self) -> bool:
+        """See `Site.is_scheduler_leaving`."""
+        return self.scheduler.status is not Status.running
 
     async def end_worker(self, worker: Any, timeout_seconds: float) -> None:
         """See `Site.end_worker`."""

@@ -61,7 +61,10 @@ class Death:
         if self.by_memory_limit:
             at = "" if self.memory_nbytes is None else f" at {format_nbytes(self.memory_nbytes)}"
             limit = format_nbytes(self.memory_limit_nbytes)
-            return f"killed{at}, too near to its memory limit of {limit}"
+            is_above = (self.memory_nbytes or 0) > self.memory_limit_nbytes
+            return (
+                f"killed{at}, {'above' if is_above else 'too near to'} its memory limit of {limit}"
+            )
         if self.exit_code is None:
             return "its exit code is not known, as the process that had started it ended before"
         if not self.signal:

@@ -100,10 +100,27 @@ class CrashLoop(ShoalError, RuntimeError):
         said = f" The last one wrote:\n{self.last_lines}\n" if self.last_lines else " "
         return (
             f"The process of {self.what} died {len(self.causes)} times in a row, and never lived "
-            f"for {self.seconds:g} s: {causes_in_words(self.causes)}.{said}"
+            f"for {self.seconds:g} s or finished a task: {causes_in_words(self.causes)}.{said}"
             "Another would die as well, so none is started. Look at the tasks that run as it dies "
             "(native code, os._exit, memory), or at what workers load as they start; then start "
             "it again, with cluster.scale(n) or await nanny.restart()."
+        )
+
+
+class MemoryTooSmall(CrashLoop):
+    """A worker's processes came to their memory limit one after the other."""
+
+    def __str__(self) -> str:
+        said = f" The last one wrote:\n{self.last_lines}\n" if self.last_lines else " "
+        return (
+            f"The process of {self.what} was killed for its memory {len(self.causes)} times in a "
+            f"row, each within {self.seconds:g} s of its start: {causes_in_words(self.causes)}."
+            f"{said}"
+            "Another would be killed as well, so none is started. A task needs more than that, or "
+            "the results that futures hold do: workers keep all of them in memory, and move none "
+            "to disk yet. Give workers more (memory_limit=), or have more of them, or hold fewer "
+            "futures at a time, then start it again, with cluster.scale(n) or await "
+            "nanny.restart()."
         )
 
 

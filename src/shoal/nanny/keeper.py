@@ -13,7 +13,7 @@ from typing import Any, Final, assert_never
 
 from shoal import config
 from shoal.errors import ShoalError
-from shoal.nanny.errors import CrashLoop, ProcessDied, StartAbandoned
+from shoal.nanny.errors import CrashLoop, MemoryTooSmall, ProcessDied, StartAbandoned
 from shoal.nanny.machine import (
     AskedToClose,
     AskedToStart,
@@ -81,6 +81,7 @@ class WorkerKeeper:
         self.process: ServiceProcess | None = None
         self._make = make
         self._find_scheduler, self._is_scheduler_there = find_scheduler, is_scheduler_there
+        self._scheduler = ""  # where it was found
         self._start_seconds = start_seconds
         self._on_end = on_end
         self._machine = NannyMachine(
@@ -89,6 +90,8 @@ class WorkerKeeper:
                 pause_seconds_max=settings.restart_pause_seconds_max,
                 deaths_max=settings.deaths_max,
                 steady_seconds=settings.steady_seconds,
+                memory_deaths_max=settings.memory_deaths_max,
+                memory_steady_seconds=settings.memory_steady_seconds,
             )
         )
         self._last_death = (0, "")  # process id and cause; its successor tells the scheduler
@@ -247,11 +250,14 @@ class WorkerKeeper:
                     self.status = Status.starting
                     loop = asyncio.get_running_loop()
                     self._timer = loop.call_later(seconds, self._feed, Woke())
-                case GiveUp(causes):
-                    self._give_up(causes)
+                case GiveUp(causes, by_memory_limit):
+                    self._give_up(causes, by_memory_limit)
                 case End(reason):
-                    log = _logger.warning if reason == SCHEDULER_GONE else _logger.info
-                    log("The process of %s has ended: %s", self.what, reason)
+                    if reason == SCHEDULER_GONE:
+                        where = f" at {self._scheduler}" if self._scheduler else ""
+                        _logger.warning("The scheduler%s is gone; this worker ends.", where)
+                    else:
+                        _logger.info("The process of %s has ended: %s", self.what, reason)
                     self._is_over(Status.closed)
                     self._tell()
                 case _:
@@ -263,7 +269,7 @@ class WorkerKeeper:
         try:
             process = self.process = self._make()
             await process.start()
-            address = await self._find_scheduler()
+            address = self._scheduler = await self._find_scheduler()
             pid, death = self._last_death
             words = {"scheduler": address, "predecessor": pid, "predecessor_death": death}
             await process.go(words)
@@ -306,14 +312,24 @@ class WorkerKeeper:
     def _died(self, process: ServiceProcess | None, cause: str) -> None:
         """Let the machine decide, and tell what it has decided."""
         self._last_death = (process.pid if process is not None and process.pid else 0, cause)
-        effects = self._machine.step(WorkerDied(cause), monotonic())
-        ndeaths, most = self._machine.ndeaths, self._machine.settings.deaths_max
+        death = process.death if process is not None else None
+        event = WorkerDied(
+            cause,
+            has_worked=process is not None and process.has_worked,
+            by_memory_limit=death is not None and death.by_memory_limit,
+        )
+        effects = self._machine.step(event, monotonic())
         for effect in effects:
             match effect:
                 case Start():
                     self._tell_of_death(process, cause, "Another takes its place")
                 case WakeAfter(seconds):
-                    row = f"death {ndeaths} of at most {most} in a row"
+                    ndeaths, most = self._machine.row
+                    row = (
+                        f"death {ndeaths} of at most {most} in a row"
+                        if most
+                        else f"death {self._machine.ndeaths} in a row, each soon after its start"
+                    )
                     self._tell_of_death(process, cause, f"Another in {seconds:.3g} s; {row}")
         self._perform(effects)
 
@@ -324,7 +340,7 @@ class WorkerKeeper:
             where = f"{process.address or where}, process id {process.pid}"
         _logger.warning("The process of %s (%s) died: %s. %s", self.what, where, cause, next_step)
 
-    def _give_up(self, causes: tuple[str, ...]) -> None:
+    def _give_up(self, causes: tuple[str, ...], by_memory_limit: bool) -> None:
         """There will be no worker; whoever waits for it is told, or else the log."""
         if self._started is not None and not self._started.done():
             assert self.failure is not None
@@ -333,8 +349,12 @@ class WorkerKeeper:
         else:
             death = self.process.death if self.process is not None else None
             last_lines = death.last_lines if death is not None else ""
-            steady_seconds = self._machine.settings.steady_seconds
-            self.failure = CrashLoop(self.what, causes, steady_seconds, last_lines)
+            settings = self._machine.settings
+            if by_memory_limit:
+                seconds = settings.memory_steady_seconds
+                self.failure = MemoryTooSmall(self.what, causes, seconds, last_lines)
+            else:
+                self.failure = CrashLoop(self.what, causes, settings.steady_seconds, last_lines)
             _logger.error("%s", self.failure)
             self._is_over(Status.failed)
             self._tell()

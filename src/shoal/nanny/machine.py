@@ -35,6 +35,8 @@ class RestartSettings:
     pause_seconds_max: float
     deaths_max: int
     steady_seconds: float
+    memory_deaths_max: int
+    memory_steady_seconds: float
 
 
 # --- events ----------------------------------------------------------------------------------
@@ -60,6 +62,8 @@ class WorkerDied:
     """Its process ended, or could not become a worker, and nobody had asked for that."""
 
     cause: str
+    has_worked: bool = False  # it has finished a task
+    by_memory_limit: bool = False  # we have ended it for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class GiveUp:
     """It is not started again.  `causes`: of its deaths in a row, the first one first."""
 
     causes: tuple[str, ...]
+    by_memory_limit: bool = False  # all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +119,20 @@ class NannyMachine:
     """Restarts what died by itself: at once, then ever later, and not for ever.
 
     A worker that has lived `steady_seconds` is a success, and whatever kills it then is the first
-    death again.  The one who asked for a start is told of its failure at once: it is restarts
-    alone that are tried again.
+    death again.  One that has finished a task can start: its death is answered later than the one
+    before, but is none of the `deaths_max`.  What comes to its memory limit within
+    `memory_steady_seconds` is counted by itself, whatever it has done.  The one who asked for a
+    start is told of its failure at once: it is restarts alone that are tried again.
     """
 
     def __init__(self, settings: RestartSettings) -> None:
         self.settings = settings
         self.phase = Phase.idle
-        self._causes: deque[str] = deque(maxlen=settings.deaths_max)  # in a row
+        most = max(settings.deaths_max, settings.memory_deaths_max)
+        self._causes: deque[str] = deque(maxlen=most)  # the last of those in a row
+        self.ndeaths = 0  # in a row
+        self._nquick = 0  # the last of them: it had done nothing
+        self._nmemory = 0  # the last of them: by the memory limit
         self._ready_at = 0.0
         self._due_at = 0.0
 
@@ -129,9 +140,13 @@ class NannyMachine:
         return f"<NannyMachine {self.phase}, {self.ndeaths} deaths in a row>"
 
     @property
-    def ndeaths(self) -> int:
-        """Deaths in a row."""
-        return len(self._causes)
+    def row(self) -> tuple[int, int]:
+        """How many deaths of one kind there were in a row, and how many there may be; the kind
+        that is nearer to its end.  (0, 0): the last was of none."""
+        quick = self._nquick, self.settings.deaths_max
+        memory = self._nmemory, self.settings.memory_deaths_max
+        first, second = sorted((quick, memory), key=lambda row: row[1] - row[0])
+        return first if first[0] else second if second[0] else (0, 0)
 
     def step(self, event: Event, now: float) -> list[Effect]:
         """What to do about `event`; `now` in seconds of one monotonic clock."""
@@ -143,8 +158,8 @@ class NannyMachine:
                 return []
             case WorkerReady():
                 return self._on_ready(now)
-            case WorkerDied(cause):
-                return self._on_died(cause, now)
+            case WorkerDied():
+                return self._on_died(event, now)
             case WorkerLeft(reason, again):
                 return self._on_left(reason, again, now)
             case Woke():
@@ -156,7 +171,7 @@ class NannyMachine:
         if self.phase in (Phase.starting, Phase.restarting, Phase.running):
             return []
         self.phase = Phase.starting
-        self._causes.clear()
+        self._begin_row()
         return [Start()]
 
     def _on_ready(self, now: float) -> list[Effect]:
@@ -165,15 +180,19 @@ class NannyMachine:
             self._ready_at = now
         return []
 
-    def _on_died(self, cause: str, now: float) -> list[Effect]:
+    def _on_died(self, death: WorkerDied, now: float) -> list[Effect]:
         if self.phase not in (Phase.starting, Phase.restarting, Phase.running):
             return []
-        if self.phase is Phase.running and now - self._ready_at >= self.settings.steady_seconds:
-            self._causes.clear()
-        self._causes.append(cause)
-        if self.phase is Phase.starting or self.ndeaths >= self.settings.deaths_max:
+        self._count(death, now - self._ready_at if self.phase is Phase.running else 0.0)
+        if self.phase is Phase.starting:
             self.phase = Phase.given_up
             return [GiveUp(tuple(self._causes))]
+        is_quick = self._nquick >= self.settings.deaths_max
+        if is_quick or self._nmemory >= self.settings.memory_deaths_max:
+            self.phase = Phase.given_up
+            by_memory_limit = not is_quick or self._nmemory >= self._nquick
+            ncauses = self._nmemory if by_memory_limit else self._nquick
+            return [GiveUp(tuple(self._causes)[-ncauses:], by_memory_limit)]
         seconds = self._pause_seconds()
         if not seconds:
             self.phase = Phase.restarting
@@ -182,9 +201,27 @@ class NannyMachine:
         self._due_at = now + seconds
         return [WakeAfter(seconds)]
 
+    def _count(self, death: WorkerDied, lived_seconds: float) -> None:
+        """Add a death to the row, or let it be the first of another."""
+        settings = self.settings
+        is_long = is_steady = lived_seconds >= settings.steady_seconds
+        if death.by_memory_limit:
+            is_steady = lived_seconds >= settings.memory_steady_seconds
+        if is_steady:
+            self._begin_row()
+        self._causes.append(death.cause)
+        self.ndeaths += 1
+        is_quick = not is_long and not death.has_worked
+        self._nquick = self._nquick + 1 if is_quick else 0
+        self._nmemory = self._nmemory + 1 if death.by_memory_limit and not is_steady else 0
+
+    def _begin_row(self) -> None:
+        self._causes.clear()
+        self.ndeaths = self._nquick = self._nmemory = 0
+
     def _on_left(self, reason: str, again: bool, now: float) -> list[Effect]:
         if again:
-            return self._on_died(reason, now)
+            return self._on_died(WorkerDied(reason), now)
         if self.phase in (Phase.closed, Phase.given_up):
             return []
         self.phase = Phase.closed

@@ -75,6 +75,10 @@ class ServiceProcess:
         """How it ended; None as long as it runs, or was never started."""
         self.farewell: dict[str, Any] | None = None
         """What it said as it closed in good order: why it has `left`; None: it did not."""
+        self.is_leaving = False
+        """Whether it said that it is about to close, because a client has asked for that."""
+        self.has_worked = False
+        """Whether it said that it has finished a task."""
         self.memory_limit_nbytes = memory_limit_nbytes
         self._scratch_parent = scratch_parent(document.get("config"))
         self._removing = threading.Lock()
@@ -360,6 +364,10 @@ class ServiceProcess:
         assert self._ready is not None
         if "left" in words:
             self.farewell = words
+        elif "leaving" in words:
+            self.is_leaving = True
+        elif "worked" in words:
+            self.has_worked = True
         elif not self._ready.done():
             self.words, self.address = words, words["address"]
             if self.status is Status.starting:

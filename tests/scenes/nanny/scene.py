@@ -18,7 +18,12 @@ from shoal.nanny.machine import (
 )
 
 SETTINGS = RestartSettings(
-    pause_seconds=1.0, pause_seconds_max=3.0, deaths_max=6, steady_seconds=10.0
+    pause_seconds=1.0,
+    pause_seconds_max=3.0,
+    deaths_max=6,
+    steady_seconds=10.0,
+    memory_deaths_max=4,
+    memory_steady_seconds=100.0,
 )
 
 
@@ -39,8 +44,21 @@ class Scene:
     def ready(self) -> None:
         self._step(WorkerReady())
 
-    def die(self, cause: str = "SIGKILL") -> None:
-        self._step(WorkerDied(cause))
+    def die(
+        self, cause: str = "SIGKILL", *, has_worked: bool = False, by_memory_limit: bool = False
+    ) -> None:
+        self._step(WorkerDied(cause, has_worked, by_memory_limit))
+
+    def live_and_die(
+        self, seconds: float, *, has_worked: bool = False, by_memory_limit: bool = False
+    ) -> None:
+        """Of a worker that was asked for: it is there, dies after so long, and is due again."""
+        self.ready()
+        self.wait(seconds)
+        cause = "memory" if by_memory_limit else "SIGKILL"
+        self.die(cause, has_worked=has_worked, by_memory_limit=by_memory_limit)
+        self.wait(3)
+        self.wake()
 
     def leave(self, reason: str = "retired", again: bool = False) -> None:
         self._step(WorkerLeft(reason, again))
@@ -65,7 +83,8 @@ def _line(effect: Effect) -> str:
             return "start"
         case WakeAfter(seconds):
             return f"wake after {seconds:g}"
-        case GiveUp(causes):
-            return f"give up: {', '.join(causes)}"
+        case GiveUp(causes, by_memory_limit):
+            kind = " for its memory" if by_memory_limit else ""
+            return f"give up{kind}: {', '.join(causes)}"
         case End(reason):
             return f"end: {reason}"

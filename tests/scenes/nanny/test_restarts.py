@@ -178,3 +178,49 @@ def test_pauses_stay_finite_however_many_deaths_are_allowed():
     scene.take()
     scene.die()
     assert scene.take() == ["wake after 3"]
+
+
+def test_one_that_has_finished_tasks_is_no_part_of_a_crash_loop(scene):
+    """It is replaced ever later all the same, so that it costs little."""
+    scene.start()
+    for _ in range(20):
+        scene.live_and_die(1, has_worked=True)
+    done = scene.take()
+    assert done[-2:] == ["wake after 3", "start"]
+    assert not [line for line in done if line.startswith("give up")]
+    assert scene.machine.row == (0, 0)
+    for _ in range(6):
+        scene.live_and_die(1)
+    assert scene.take()[-1] == f"give up: {', '.join(['SIGKILL'] * 6)}"
+
+
+def test_deaths_by_the_memory_limit_come_to_an_end_whatever_was_finished_in_between(scene):
+    scene.start()
+    scene.live_and_die(1)
+    for number in range(1, 4):
+        scene.live_and_die(50, has_worked=True, by_memory_limit=True)
+        assert scene.machine.row == (number, 4)
+    scene.take()
+    scene.live_and_die(50, has_worked=True, by_memory_limit=True)
+    assert scene.take() == ["give up for its memory: memory, memory, memory, memory"]
+
+
+@pytest.mark.parametrize("by_memory_limit", [True, False])
+def test_a_row_of_memory_deaths_ends_with_one_that_lived_long_or_died_of_something_else(
+    scene, by_memory_limit
+):
+    scene.start()
+    for _ in range(5):
+        for _ in range(3):
+            scene.live_and_die(1, has_worked=True, by_memory_limit=True)
+        scene.live_and_die(100, by_memory_limit=by_memory_limit)
+    assert not [line for line in scene.take() if line.startswith("give up")]
+
+
+def test_what_can_not_even_live_in_its_memory_is_given_up_for_that():
+    """Though it never did anything, either."""
+    scene = Scene(replace(SETTINGS, deaths_max=3, memory_deaths_max=5))
+    scene.start()
+    for _ in range(3):
+        scene.live_and_die(0, by_memory_limit=True)
+    assert scene.take()[-1] == "give up for its memory: memory, memory, memory"

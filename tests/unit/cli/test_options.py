@@ -15,6 +15,7 @@ from shoal.cli.options import (
     harmless,
     host_of_interface,
     read_address,
+    read_folder,
     read_memory,
     read_name,
     read_resources,
@@ -52,6 +53,8 @@ def invoke(*arguments):
         ("worker tcp://host:1 --memory-limit much", "much"),
         ("worker tcp://host:1 --resources GPU", "NAME=NUMBER"),
         ("worker tcp://host:1 --death-timeout soon", "soon"),
+        ("worker tcp://host:1 --local-directory /proc/x", "Cannot write into /proc/x"),
+        ("worker tcp://host:1 --local-directory /proc", "Cannot write into /proc"),
         ("worker tcp://host:1 --lifetime 1h", "--lifetime is not supported"),
     ],
 )
@@ -62,6 +65,17 @@ def test_bad_usage_is_one_line_with_the_way_to_help_and_exit_code_2(line, word):
     assert said.startswith("shoal")
     assert word in said
     assert said.endswith("--help")
+
+
+def test_a_folder_for_the_files_of_tasks_is_made_and_left_as_it_is(tmp_path):
+    folder = tmp_path / "a" / "b"
+    assert read_folder(str(folder)) == str(folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_the_help_does_not_promise_resources_that_tasks_cannot_have():
+    said = " ".join(invoke("worker", "--help").output.split())
+    assert "tasks can't ask for them in this version" in said
 
 
 def test_every_command_has_help_and_a_version():

@@ -6,6 +6,7 @@ import pytest
 
 from shoal.client.absent import ABSENT, REMEDIES, Absent, AbsentMethod
 from shoal.client.client import AsyncClient, Client
+from shoal.deploy.local import LocalCluster
 
 
 @pytest.mark.parametrize("face", [Client, AsyncClient])
@@ -22,10 +23,20 @@ def test_what_is_absent_is_named_with_what_to_do_and_hasattr_says_no():
     ) as caught:
         client.restart()
     assert type(caught.value) is AbsentMethod
-    copy = pickle.loads(pickle.dumps(AbsentMethod("profile")))
-    assert (copy.method, str(copy)) == ("profile", str(AbsentMethod("profile")))
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (copy.method, str(copy)) == ("restart", str(caught.value))
     with pytest.raises(AttributeError, match=r"^'AsyncClient' object has no attribute 'gathr'"):
         client.gathr  # noqa: B018 -- asking is the test
+
+
+def test_a_cluster_refuses_in_the_same_way_by_its_own_name():
+    cluster = LocalCluster(asynchronous=True)  # never awaited, so nothing was started
+    assert [name for name in LocalCluster._absent if name in dir(LocalCluster)] == []
+    assert not hasattr(cluster, "get_logs")
+    with pytest.raises(AbsentMethod, match=r"does not have Cluster\.adapt\. .*cluster\.scale\(n\)"):
+        cluster.adapt(minimum=1)
+    with pytest.raises(AttributeError, match=r"^'LocalCluster' object has no attribute 'adopt'"):
+        cluster.adopt  # noqa: B018 -- asking is the test
 
 
 def test_remedies_are_for_what_is_absent():

@@ -6,7 +6,7 @@ import random
 from operator import add, neg
 
 import pytest
-from dask._task_spec import Task, TaskRef
+from dask._task_spec import Alias, DataNode, Dict, List, Task, TaskRef, Tuple, convert_legacy_task
 
 from shoal.client.bundles import BundleWriter
 from shoal.client.conversion import to_node
@@ -346,3 +346,50 @@ def test_tasks_mean_what_dask_says_they_mean(task):
     tasks = {"a": 3, ("t", 0): 4, "x": task}
     results, _ = run(tasks, ["x"])
     assert results["x"] == get_sync(tasks, "x")
+
+
+class Own(Task):
+    """Somebody's own kind of task."""
+
+    __slots__ = ()
+
+
+def keywords(*args, **kwargs):
+    return args, kwargs
+
+
+A, B = TaskRef("a"), Alias("b")
+OLD_LIST = convert_legacy_task(None, ["a", ["b", 1]], {"a", "b", "p"})
+SUM_OF_LIST = convert_legacy_task("q", (sum, ["p", "a"]), {"a", "p"})
+FIRST = Task("p", add, A, B)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        Task("x", keywords, OLD_LIST, k=OLD_LIST),
+        Own("x", keywords, OLD_LIST),
+        Task.fuse(FIRST, SUM_OF_LIST),
+        Task.fuse(FIRST, SUM_OF_LIST, key="other"),
+        Task.fuse(FIRST, SUM_OF_LIST, Task("r", keywords, TaskRef("q"), k=OLD_LIST, key=B)),
+        Task.fuse(Task.fuse(FIRST, SUM_OF_LIST), Alias("r", "q"), Task("s", neg, TaskRef("r"))),
+        Task.fuse(FIRST, Task("q", keywords, List(TaskRef("p"), OLD_LIST))),
+        Task.fuse(FIRST, Task("q", keywords, Dict({"k": List(TaskRef("p"), 1), "l": B}))),
+        Task.fuse(FIRST, Own("q", keywords, List(Alias("p"), [1]), Tuple(TaskRef("p")))),
+        Task.fuse(FIRST, convert_legacy_task("q", (sum, ((list, ["p", "a"]))), {"a", "p"})),
+        Task.fuse(FIRST, DataNode("d", [3]), Task("q", keywords, Alias("p"), TaskRef("d"))),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("by_value", [False, True])
+def test_what_dask_fused_before_is_still_what_dask_says_it_is(node, by_value):
+    values = {"a": 3, "b": 5}
+    writer = BundleWriter()
+    items = [(node, ("a", "b"))]
+    if by_value:
+        items.append((Task("l", lambda: 1), ()))
+    read = pickle.loads(writer.write(items, ["x", "l"]))[0][0]
+    expected = node(values)
+    assert evaluate_item(read, values) == expected
+    assert read.dependencies == node.dependencies
+    assert read(values) == expected  # by dask itself, as in a graph that a task computes

@@ -29,6 +29,7 @@ class Cluster:
 def test_options_that_say_nothing_are_none():
     assert task_options() is None
     assert task_options(retries=0, allow_other_workers=False) is None
+    assert task_options(allow_other_workers=True) is None  # than those that were not named
     assert task_options(workers=[]) is not None
 
 

@@ -50,10 +50,13 @@ class Waiting:
     """Waits for results."""
 
     def __init__(self) -> None:
-        self.told: list[Exception] = []
+        self.told: list[Exception | None] = []
 
     def lose_hope(self, reason: Exception) -> None:
         self.told.append(reason)
+
+    def regain_hope(self) -> None:
+        self.told.append(None)
 
 
 def test_who_waits_for_results_is_told_only_if_all_is_lost_and_only_while_in_use() -> None:
@@ -69,6 +72,22 @@ def test_who_waits_for_results_is_told_only_if_all_is_lost_and_only_while_in_use
     assert waiting.told == [reason]
     assert prospects.wait(1).exception(0) is reason
     assert not told_of_gone
+
+
+def test_who_comes_after_all_was_lost_is_told_too_and_everybody_when_there_is_hope_again() -> None:
+    prospects, first, second = Prospects(), Waiting(), Waiting()
+    prospects.tell(first)
+    prospects.renew()
+    assert not first.told
+    reason = Lost("all")
+    prospects.end_all(reason)
+    prospects.tell(second)
+    assert second.told == [reason]
+    prospects.renew()
+    assert first.told == second.told == [reason, None]
+    third = Waiting()
+    prospects.tell(third)
+    assert not third.told
 
 
 def test_a_wait_ends_with_the_reason_from_any_thread() -> None:

@@ -214,7 +214,6 @@ def test_a_map_takes_keys_a_prefix_and_keywords():
         (lambda c: c.map(1, [2]), TypeError),
         (lambda c: c.map(inc, iter([1])), TypeError),
         (lambda c: c.submit(inc, 1, allow_other_workers=3), TypeError),
-        (lambda c: c.submit(inc, 1, allow_other_workers=True), ValueError),
         (lambda c: c.submit(inc, 1, workers={"a": 1}), TypeError),
         (lambda c: c.submit(inc, (i for i in range(3))), UnpicklableTask),
         (lambda c: c.persist(3), TypeError),

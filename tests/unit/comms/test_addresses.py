@@ -1,9 +1,17 @@
 """Addresses: every accepted form has one canonical text, the rest is refused with its reason."""
 
+import os
+
 import pytest
 
 from shoal.comms import AddressError
-from shoal.comms.addresses import is_own_host, outward_ip, parse_address, shortcut_names
+from shoal.comms.addresses import (
+    is_on_this_host,
+    is_own_host,
+    outward_ip,
+    parse_address,
+    shortcut_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +65,23 @@ def test_this_host_is_known_by_loopback_and_by_its_own_address_only() -> None:
     assert is_own_host("::1")
     assert is_own_host(outward_ip())
     assert not is_own_host("192.0.2.77")  # reserved for documentation: nobody's
+
+
+def test_an_address_is_on_this_host_by_its_numbers_or_our_own_name_and_no_network_is_asked() -> (
+    None
+):
+    for here in (
+        "tcp://localhost:1",
+        "tcp://127.0.0.1:1",
+        "tcp://[::1]:1",
+        "unix://@a",
+        "inproc://a",
+    ):
+        assert is_on_this_host(parse_address(here)), here
+    assert is_on_this_host(parse_address(f"tcp://{os.uname().nodename}:1"))
+    assert is_on_this_host(parse_address(f"tcp://{outward_ip()}:1"))
+    for elsewhere in ("tcp://192.0.2.77:1", "tcp://cluster.example:1"):
+        assert not is_on_this_host(parse_address(elsewhere)), elsewhere
 
 
 def test_shortcuts_of_different_services_have_different_names() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -92,6 +93,24 @@ def test_buffers_arrive_with_their_message_between_the_others(kind: str) -> None
         assert (bytes(small), bytes(empty), bytes(end)) == (b"small", b"", b"end")
         assert heard == large
         assert memoryview(heard).contiguous
+
+    play(kind, story)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_large_message_takes_its_memory_once_and_its_place_between_the_others(kind: str) -> None:
+    async def story(dialled: End, accepted: End) -> None:
+        large = Note(2, "large" * (LARGE_NBYTES // 5))
+        dialled.connection.send([Note(1)])
+        tracemalloc.start()
+        try:
+            dialled.connection.send([large])
+            peak_nbytes = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        dialled.connection.send([Note(3)])
+        assert await accepted.heard(3) == [Note(1), large, Note(3)]
+        assert peak_nbytes < 1.75 * LARGE_NBYTES
 
     play(kind, story)
 

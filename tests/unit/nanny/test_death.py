@@ -43,6 +43,17 @@ GIB = 2**30
             ),
             "killed at 1.00 GiB, too near to its memory limit of 1.00 GiB",
         ),
+        (
+            Death(
+                pid=8,
+                exit_code=-9,
+                signal="SIGKILL",
+                memory_nbytes=2 * GIB,
+                memory_limit_nbytes=GIB,
+                by_memory_limit=True,
+            ),
+            "killed at 2.00 GiB, above its memory limit of 1.00 GiB",
+        ),
     ],
 )
 def test_an_end_is_told_in_one_sentence(death: Death, words: str) -> None:

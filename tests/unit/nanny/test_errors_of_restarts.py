@@ -8,6 +8,7 @@ from shoal.errors import KilledWorker, ShoalError, causes_in_words
 from shoal.nanny.death import Death
 from shoal.nanny.errors import (
     CrashLoop,
+    MemoryTooSmall,
     NoSchedulerGiven,
     NotPlain,
     ProcessDied,
@@ -24,6 +25,7 @@ ERRORS = [
     StartAbandoned("worker 0"),
     UnknownOption("fruit"),
     KilledWorker("x", "tcp://a:1", 4, "it is gone", ["exit code 7"]),
+    MemoryTooSmall("worker 0", ["killed at 4 B, above its memory limit of 3 B"] * 2, 60.0, ""),
 ]
 
 
@@ -47,6 +49,30 @@ def test_a_crash_loop_names_its_causes_in_its_first_line() -> None:
 
 def test_a_process_that_knew_what_was_wrong_is_quoted_and_nothing_else_is_said() -> None:
     assert str(ERRORS[4]) == "The process of worker 0 could not start: ValueError: no"
+
+
+def test_memory_that_is_too_small_is_told_with_its_figures_and_what_to_do() -> None:
+    text = str(ERRORS[-1])
+    assert text.startswith(
+        "The process of worker 0 was killed for its memory 2 times in a row, each within 60 s of "
+        "its start: killed at 4 B, above its memory limit of 3 B (twice)."
+    )
+    assert "memory_limit=" in text
+    assert "futures" in text
+    assert "cluster.scale(n)" in text
+
+
+@pytest.mark.parametrize(
+    ("causes", "account"),
+    [
+        ([], ".\nIt is not run again"),
+        (["exit code 3"] * 2, ".\n2 of them died of: exit code 3 (twice); what 2 died of was not"),
+        (["exit code 3"] * 4, ".\nThey died of: exit code 3 (4 times).\nIt is not run again"),
+    ],
+)
+def test_the_account_of_a_task_that_kills_adds_up(causes: list[str], account: str) -> None:
+    text = str(KilledWorker("x", "tcp://a:1", 4, "", causes))
+    assert f"was running on 4 workers as they died; the last was tcp://a:1{account}" in text
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,16 @@ def test_there_is_no_link_without_a_page() -> None:
     assert dashboard_link("tcp://127.0.0.1:8786", {}) == ""
 
 
+def test_a_page_on_loopback_has_a_link_for_the_schedulers_own_host_alone() -> None:
+    """Though others reach the scheduler."""
+    services = {"dashboard-on-loopback": 8787}
+    link = "http://127.0.0.1:8787/status"
+    assert dashboard_link("tcp://10.0.0.5:8786", services, is_beside=True) == link
+    assert dashboard_link("tcp://10.0.0.5:8786", services) == ""
+    beside = dashboard_link("tcp://10.0.0.5:8786", PAGE, is_beside=True)
+    assert beside == "http://10.0.0.5:8787/status"
+
+
 def test_a_template_may_name_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """As hubs want it, by upstream's setting."""
     monkeypatch.setenv("JUPYTERHUB_USER", "ann")

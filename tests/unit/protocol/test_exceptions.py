@@ -6,6 +6,7 @@ import threading
 import traceback
 from typing import Any
 
+import dask  # noqa: F401 - loaded before odd classes exist, which some of its imports stumble over
 import msgspec
 import pytest
 

@@ -57,6 +57,16 @@ def test_counts_are_those_of_the_state() -> None:
     }
 
 
+def test_tasks_that_wait_without_a_worker_are_unrunnable_so_that_the_counts_add_up() -> None:
+    """Ready ones are; the one that waits for inputs waits for those first."""
+    scene = Scene()
+    scene.submit(**{"x1": [], "x2": [], "y1": ["x1", "x2"]})
+    found = counts(scene.machine.state, 2, 5.0)
+    assert (found["unrunnable"], found["waiting"]) == (2, 1)
+    states = ("erred", "memory", "processing", "released", "unrunnable", "waiting")
+    assert sum(found[state] for state in states) == found["tasks"] == 3
+
+
 def test_workers_are_desired_for_what_is_ready_and_no_more() -> None:
     """Ten seconds of work in two of them: five threads; but never more than there are tasks."""
     scene = Scene()

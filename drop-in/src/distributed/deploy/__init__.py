@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.unbuilt import Adaptive as Adaptive
     from shoal.deploy.cluster import Cluster as Cluster
     from shoal.deploy.local import LocalCluster as LocalCluster
+    from shoal.compat.unbuilt import SSHCluster as SSHCluster
+    from shoal.compat.unbuilt import SpecCluster as SpecCluster
+    from shoal.compat.unbuilt import SubprocessCluster as SubprocessCluster
 
-    __all__ = ['Cluster', 'LocalCluster']
+    __all__ = ['Adaptive', 'Cluster', 'LocalCluster', 'SSHCluster', 'SpecCluster', 'SubprocessCluster']
 
 become(__name__)

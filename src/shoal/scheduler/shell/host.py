@@ -5,7 +5,7 @@ They are told apart from it by these protocols, so that each can be read, and te
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from shoal.comms import Connection, PendingCalls
@@ -41,6 +41,7 @@ class Host(Protocol):
 
     machine: SchedulerMachine
     exchange: ReplicaExchange
+    before_shutdown: list[Callable[[], object]]
 
     @property
     def operations(self) -> Answering:

@@ -123,6 +123,8 @@ class Operations:
 
     async def on_terminate_cluster(self, call: TerminateCluster) -> Message:
         """Tell every worker to close; this scheduler closes once the answer is out."""
+        for function in self._scheduler.before_shutdown:
+            function()
         for worker in list(self._scheduler.machine.state.workers.values()):
             self._scheduler.peer_of(worker).send([Shutdown("the cluster is shut down")])
         return answer(call.request, None)

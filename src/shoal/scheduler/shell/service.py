@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -38,7 +38,7 @@ from shoal.protocol.handshake import CLIENT, WORKER, Keyring
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, Shutdown
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.machine.step import SchedulerMachine
-from shoal.scheduler.model.entities import Client, Worker
+from shoal.scheduler.model.entities import NO_WORKER, QUEUED, WAITING, Client, Worker
 from shoal.scheduler.shell.frames import ClientFrames
 from shoal.scheduler.shell.operations import Operations
 from shoal.scheduler.shell.peers import Peer
@@ -59,6 +59,10 @@ class Scheduler(SchedulerView):
 
     Everything that upstream's scheduler shows (`tasks`, `workers`, ...) is a read-only view.
     """
+
+    stranded_after_seconds = 2.0
+    """Without a worker after the last one died, until a word about the tasks that wait: a nanny
+    that starts another needs less."""
 
     def __init__(
         self,
@@ -97,6 +101,7 @@ class Scheduler(SchedulerView):
             worker_saturation=worker_saturation,
         )
         self.services = dict(services or {})
+        self.before_shutdown: list[Callable[[], object]] = []  # called as a client asks for that
         epoch = Epoch(secrets.randbits(63) | 1)
         self.machine = SchedulerMachine(self.settings, epoch, self.services)
         super().__init__(self.machine.state, self.machine.story)
@@ -118,6 +123,7 @@ class Scheduler(SchedulerView):
         self._strangers: dict[Peer, None] = {}  # connected, but not registered yet
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._stranding: asyncio.TimerHandle | None = None
         self._starting: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -223,7 +229,9 @@ class Scheduler(SchedulerView):
 
         joined: list[Worker] = []
         self._step(join)
-        return self._joined(joined)
+        worker = self._joined(joined)
+        logger.info("Worker %s (%s) has joined", worker.name, worker.address)
+        return worker
 
     def client_joined(self, peer: Peer, message: RegisterClient) -> Client:
         """A client has said who it is.  Raises ConnectionError: this scheduler is closing."""
@@ -254,8 +262,27 @@ class Scheduler(SchedulerView):
             why = str(reason) if reason is not None else "its process ended or closed"
             self.exchange.forget(entity.address)
             self._step(self.machine.worker_lost, entity, self._loop.time(), why)
+            how = "has left" if entity.is_leaving else "was lost"
+            logger.info("Worker %s (%s) %s: %s", entity.name, entity.address, how, why)
+            if not entity.is_leaving:
+                self._worker_died()
         else:
             self._frames.leave(entity)
+
+    def _worker_died(self) -> None:
+        """If it was the last one, see a little later whether another has taken its place."""
+        if not self.machine.state.workers and self._stranding is None:
+            delay_seconds = self.stranded_after_seconds
+            self._stranding = self._loop.call_later(delay_seconds, self._tell_of_stranded_tasks)
+
+    def _tell_of_stranded_tasks(self) -> None:
+        """Whoever looks at this log can start a worker."""
+        self._stranding = None
+        state = self.machine.state
+        nwaiting = state.ntasks[NO_WORKER] + state.ntasks[QUEUED] + state.ntasks[WAITING]
+        if self.status == Status.running and nwaiting and not state.workers:
+            tasks = "1 task waits" if nwaiting == 1 else f"{nwaiting} tasks wait"
+            logger.warning("%s: no worker is left", tasks)
 
     def peer_of(self, worker: Worker) -> Peer:
         """The connection of a registered worker.
@@ -275,6 +302,7 @@ class Scheduler(SchedulerView):
             peer.send([Shutdown(reason)])
             peer.connection.close()
             self._step(self.machine.worker_lost, worker, self._loop.time(), reason, True)
+            logger.info("Worker %s (%s) is sent away: %s", worker.name, worker.address, reason)
 
     def validate_state(self) -> None:
         """Check every invariant of the state.  Cost: O(tasks + edges + replicas).
@@ -317,8 +345,9 @@ class Scheduler(SchedulerView):
         self._publication.withdraw()
         self._listener.close()
         await self._close_page()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._stranding):
+            if timer is not None:
+                timer.cancel()
         await self.operations.close()
         peers = [*self._peers.values(), *self._strangers]
         for peer in peers:
@@ -382,9 +411,20 @@ class Scheduler(SchedulerView):
         silent: list[Worker] = []
         self._step(lambda: silent.extend(self.machine.wake(self._loop.time())))
         for worker in silent:
+            logger.warning(
+                "Worker %s (%s, process id %s) is given up, as it was silent for %.1f s; what it "
+                "ran and held is computed elsewhere. It was stopped, or a task never lets go of "
+                "its interpreter, or the network is broken",
+                worker.name,
+                worker.address,
+                worker.pid,
+                self._loop.time() - worker.heard_at,
+            )
             peer = self._peers.pop(worker, None)
             if peer is not None:
                 peer.connection.close()
+        if silent:
+            self._worker_died()
 
 
 def _describe(worker: Worker) -> WorkerIdentity:

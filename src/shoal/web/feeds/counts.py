@@ -44,7 +44,7 @@ def counts(state: SchedulerState, nawaited: int, target_seconds: float) -> dict[
         "released": state.ntasks[RELEASED],
         "saturated": sum(worker.nsent > worker.nbegun_max for worker in workers),
         "tasks": len(state.tasks),
-        "unrunnable": state.ntasks[NO_WORKER],
+        "unrunnable": state.ntasks[NO_WORKER] + (0 if workers else state.ntasks[QUEUED]),
         "waiting": state.ntasks[WAITING],
         "waiting_data": nawaited,
         "workers": len(workers),

@@ -94,6 +94,8 @@ def _arguments(args: Any, values: Mapping[Any, Any]) -> list[Any]:
             found.append(argument.copy())  # the same one may stand in many tasks
         elif kind is Call:
             found.append(argument.func(*_arguments(argument.args, values)))
+        elif kind is List:
+            found.append(_arguments(argument.args, values))
         elif isinstance(argument, GraphNode):
             found.append(evaluate(argument, values))
         elif isinstance(argument, TaskRef):  # a future

@@ -99,6 +99,8 @@ class Feed:
         self.machine = machine
         self.results = results
         self.heartbeat_seconds = settings.heartbeat_seconds
+        self.at_welcome: Callable[[], object] | None = None  # see `Worker`
+        self.at_first_end: Callable[[], object] | None = None
         self._host = host
         self._loop = asyncio.get_running_loop()
         self._validate = settings.validate
@@ -214,6 +216,9 @@ class Feed:
                 self.heartbeat_seconds = message.heartbeat_seconds
                 self.threads.inline_bytes_max = message.inline_bytes_max
                 self.link.welcomed()
+                if self.at_welcome is not None:
+                    self.at_welcome()
+                    self.at_welcome = None
         if ncalls:
             messages = [message for message in messages if type(message) is not RunFunction]
         self.machine.receive(messages, self._loop.time())
@@ -225,6 +230,9 @@ class Feed:
     @_event
     def on_ended(self, ended: list[tuple[RunEnded, object]]) -> None:
         """Runs came back from the threads."""
+        if self.at_first_end is not None:
+            self.at_first_end()
+            self.at_first_end = None
         if self._waiting and self._waiting.end([end.run for end, _ in ended]):
             self.threads.substitute(len(self._waiting))
         self.machine.runs_ended([end for end, _ in ended], self._loop.time())

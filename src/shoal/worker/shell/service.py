@@ -63,6 +63,12 @@ class Worker:
     predecessor = (0, "")
     """Process id and death of the worker whose place it takes, as whoever saw that tells it."""
 
+    at_welcome: Callable[[], object] | None = None
+    """Called once on its loop, when the scheduler has let it in, and before its first task."""
+
+    at_first_end: Callable[[], object] | None = None
+    """Called once on its loop, when it has finished its first task."""
+
     close_reason = ""
     """Why it closes, or has closed."""
 
@@ -98,7 +104,7 @@ class Worker:
             contact_address: what peers are told to connect to, where that differs.
             sock: a listening socket to adopt, instead of all these.
             local_directory: where tasks may leave files; None: a temporary one.
-            resources: abstract amounts that tasks may ask for.
+            resources: abstract amounts, to be shown; tasks can't ask for them yet.
             token, keyring: what proves that it belongs to the cluster; neither: looked for.
             reconnect_seconds: how long to look for a lost scheduler; 0: close at once.
             death_timeout: seconds to find the scheduler at the start; None: the setting's.
@@ -235,6 +241,7 @@ class Worker:
             on_close=self._close_soon,
             on_lost=self._on_lost,
         )
+        self._feed.at_welcome, self._feed.at_first_end = self.at_welcome, self.at_first_end
         return self._feed
 
     def _on_peer(self, connection: Connection) -> None:
@@ -324,8 +331,11 @@ class Worker:
         if self.reconnect_seconds > 0:
             self._reconnecting = self._loop.create_task(self._reconnect())
             return
-        log = logger.info if reason is None or self.is_watched else logger.warning
-        log("Worker %s lost its scheduler (%s); it closes", self.address, reason or "it closed")
+        if self.is_watched:  # whoever watches us tells of it
+            why = reason or "it closed"
+            logger.info("Worker %s lost its scheduler (%s); it closes", self.address, why)
+        else:
+            logger.warning("The scheduler at %s is gone; this worker ends.", self.scheduler_address)
         self._close_soon(SCHEDULER_GONE)
 
     async def _reconnect(self) -> None:

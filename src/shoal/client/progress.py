@@ -1,0 +1,45 @@
+"""A bar of text that grows as futures end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Final
+
+from shoal.client.future import futures_of
+from shoal.client.waiting import as_completed
+
+_WIDTH: Final = 40
+_PAUSE_SECONDS: Final = 0.1
+"""Between two looks of the bar: many short tasks shall not wait for a terminal."""
+
+
+def progress(*futures: Any, **options: Any) -> None:
+    """Show on stdout how many of the futures have ended, until all have; errors don't raise.
+
+    Args:
+        futures: futures, or containers or collections that hold some.  What counts are these, not
+            the tasks behind them.
+        options: what the released `distributed` takes for notebooks and colours; of no effect.
+
+    Raises:
+        BlockingCall: it is called on the loop of the futures' client.
+    """
+    found = futures_of(list(futures))
+    if not found:
+        return
+    began_at = shown_at = time.monotonic()
+    _show(0, len(found), 0.0)
+    for nended, _ in enumerate(as_completed(found), start=1):
+        now = time.monotonic()
+        if now - shown_at >= _PAUSE_SECONDS or nended == len(found):
+            shown_at = now
+            _show(nended, len(found), now - began_at)
+    sys.stdout.write("\n")
+
+
+def _show(nended: int, nall: int, seconds: float) -> None:
+    filled = _WIDTH * nended // nall
+    bar = "#" * filled + " " * (_WIDTH - filled)
+    sys.stdout.write(f"\r[{bar}] {nended} of {nall} | {seconds:.1f} s")
+    sys.stdout.flush()
