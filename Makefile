@@ -58,6 +58,8 @@ demo: $(READY)  ## a cluster on this machine, at work on real flights
 	$(PYTHON) -m shoal demo
 
 accept: $(READY)  ## every figure that shoal promises, measured
+	@$(PYTHON) -c 'import importlib.util as u, sys; sys.exit(None in map(u.find_spec, ["tables", "sqlalchemy", "zarr", "h5py"]))' || \
+		$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[accept]'
 	$(PYTHON) -m tools.accept
 
 clean:  ## remove what was built, the environment too
