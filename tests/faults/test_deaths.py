@@ -49,6 +49,10 @@ def begin(**options):
     client = Client(n_workers=1, threads_per_worker=1, dashboard_address=None, **options)
     assert client.submit(sum, [1, 2]).result() == 3
     return client
+"""
+"""A program's first lines; it never closes what it begins."""
+
+TASK = """
 listening = socket.create_server(("127.0.0.1", 0))
 port = listening.getsockname()[1]
 def work():
@@ -58,13 +62,13 @@ def began():
     with listening:
         listening.accept()[0].close()
 """
-"""A program's first lines; it never closes what it begins."""
+"""A task that takes long, and how to wait until it has begun."""
 
 ENDINGS = {
     "at its last line": ("client = begin()", 0, ""),
     "without processes": ("client = begin(processes=False)", 0, ""),
     "while a task runs": (
-        "client = begin(); future = client.submit(work); began()",
+        TASK + "client = begin(); future = client.submit(work); began()",
         0,
         "",
     ),
@@ -72,7 +76,7 @@ ENDINGS = {
     "by an exception": ("client = begin(); 1 / 0", 1, "ZeroDivisionError: division by zero\n"),
     "in a thread": ("t = threading.Thread(target=begin); t.start(); t.join()", 0, ""),
     "while a thread waits for a task": (
-        "t = threading.Thread(target=lambda: begin().submit(work).result(), daemon=True)\n"
+        TASK + "t = threading.Thread(target=lambda: begin().submit(work).result(), daemon=True)\n"
         "t.start(); began()",
         0,
         "cancelled: client-closed.\n",  # that is the thread's
