@@ -154,8 +154,9 @@ class Zygote:
     def _pause_milliseconds(self) -> float | None:
         """Until there is something to do that nobody wakes us for."""
         pauses = []
-        if any(child.guard is not None for child in self._children.values()):
-            pauses.append(self._interval_seconds)
+        for child in self._children.values():
+            if child.guard is not None:
+                pauses.append(child.guard.pause_seconds(self._interval_seconds))
         if self._wanted:
             pauses.append(max(0.0, self._asked_at + IDLE_SECONDS - time.monotonic()))
         if self._leaves_at is not None:
