@@ -83,7 +83,7 @@ class Watch:
         if not processes:
             return []
         _, alive = psutil.wait_procs(processes, timeout=max(0.0, deadline - monotonic()))
-        return [f"child process {_described(process)} is still there" for process in alive]
+        return [f"child process {described(process)} is still there" for process in alive]
 
     def _descriptors_left(self, deadline: float) -> list[str]:
         while new := self._new_descriptors():
@@ -158,7 +158,8 @@ def _process(pid: int) -> psutil.Process | None:
     return None if is_helper else process
 
 
-def _described(process: psutil.Process) -> str:
+def described(process: psutil.Process) -> str:
+    """Its number, and what it is if it can still be asked."""
     try:
         return f"{process.pid} ({process.status()}: {' '.join(process.cmdline())[:200]})"
     except psutil.Error:

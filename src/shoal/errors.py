@@ -18,12 +18,12 @@ _CAUSES_SHOWN = 3
 
 def causes_in_words(causes: Sequence[str]) -> str:
     """Each cause once, with how often it was: `"exit code 3 (twice)"`; the last ones, if many."""
-    counts = Counter(reversed(causes))
+    shown = list(Counter(reversed(causes)).items())[:_CAUSES_SHOWN]
     words = []
-    for cause, count in list(counts.items())[:_CAUSES_SHOWN]:
+    for cause, count in shown:
         times = {1: "", 2: " (twice)"}.get(count, f" ({count} times)")
         words.append(cause + times)
-    rest = len(causes) - sum(list(counts.values())[:_CAUSES_SHOWN])
+    rest = len(causes) - sum(count for _, count in shown)
     return "; ".join(words) + (f"; and {rest} more before" if rest else "")
 
 

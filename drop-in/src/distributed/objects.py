@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.deploy.facts import FactsOfScheduler as SchedulerInfo
+    from shoal.observe.facts import FactsOfScheduler as SchedulerInfo
 
     __all__ = ['SchedulerInfo']
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf, nan
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -142,6 +142,20 @@ def host_of_interface(name: str) -> str:
     raise UnknownInterface(name, sorted(addresses))
 
 
+INTERFACE: Final = click.option(
+    "--interface",
+    type=Checked("name", host_of_interface),
+    metavar="NAME",
+    help="Network interface to listen on, instead of --host.",
+)
+PID_FILE: Final = click.option(
+    "--pid-file", type=click.Path(dir_okay=False), help="Write the process id there."
+)
+PROTOCOL: Final = click.option(
+    "--protocol", type=click.Choice(["tcp", "tcp://"]), default="tcp", hidden=True
+)
+
+
 def absent(*names: str, remedy: str, takes: bool = True) -> Callable[[F], F]:
     """Options of `distributed` that would change what happens, and are refused by name.
 
@@ -173,3 +187,11 @@ def absent(*names: str, remedy: str, takes: bool = True) -> Callable[[F], F]:
 def harmless(*names: str, takes: bool = True) -> Callable[[F], F]:
     """An option of `distributed` that has no effect here, and needs none."""
     return click.option(*names, hidden=True, expose_value=False, is_flag=not takes, default=None)
+
+
+NO_TLS: Final = absent(
+    "--tls-ca-file",
+    "--tls-cert",
+    "--tls-key",
+    remedy="Peers prove that they hold a token, and encryption is left to the network.",
+)

@@ -12,18 +12,19 @@ import click
 from shoal.cli import hosting
 from shoal.cli.errors import CannotWrite
 from shoal.cli.options import (
-    Checked,
+    INTERFACE,
+    NO_TLS,
+    PID_FILE,
+    PROTOCOL,
     OneLineCommand,
     absent,
     harmless,
-    host_of_interface,
 )
 from shoal.version import VERSION
 
 DEFAULT_PORT: Final = 8786
 EVERYWHERE: Final = "0.0.0.0"
 PAGE_HERE: Final = "127.0.0.1:8787"
-_TLS: Final = "Peers prove that they hold a token, and encryption is left to the network."
 _PAGE: Final = "Let the web server in front of it do that."
 OPEN_PAGE: Final = (
     "Whoever reaches that address may look, without a token: the page shows names of tasks and "
@@ -40,13 +41,8 @@ OPEN_PAGE: Final = (
     show_default=True,
     help="0: a free one.",
 )
-@click.option(
-    "--interface",
-    type=Checked("name", host_of_interface),
-    metavar="NAME",
-    help="Network interface to listen on, instead of --host.",
-)
-@click.option("--protocol", type=click.Choice(["tcp", "tcp://"]), default="tcp", hidden=True)
+@INTERFACE
+@PROTOCOL
 @click.option(
     "--dashboard-address",
     metavar="HOST:PORT",
@@ -59,8 +55,8 @@ OPEN_PAGE: Final = (
     type=click.Path(dir_okay=False),
     help="Write address and token there (mode 0600), for workers and clients.",
 )
-@click.option("--pid-file", type=click.Path(dir_okay=False), help="Write the process id there.")
-@absent("--tls-ca-file", "--tls-cert", "--tls-key", remedy=_TLS)
+@PID_FILE
+@NO_TLS
 @absent("--preload", remedy="Run a function there: client.run_on_scheduler(function).")
 @absent("--idle-timeout", remedy="Stop it with a signal, or client.shutdown().")
 @absent("--jupyter/--no-jupyter", remedy="Start Jupyter by itself.", takes=False)

@@ -13,11 +13,14 @@ import click
 from shoal.cli import hosting
 from shoal.cli.errors import NoSchedulerNamed, OptionsClash, SchedulerAbsent
 from shoal.cli.options import (
+    INTERFACE,
+    NO_TLS,
+    PID_FILE,
+    PROTOCOL,
     Checked,
     OneLineCommand,
     absent,
     harmless,
-    host_of_interface,
     read_address,
     read_folder,
     read_memory,
@@ -40,7 +43,6 @@ PATIENCE_SECONDS: Final = 5.0
 
 FOREVER_SECONDS: Final = 10 * 365 * 86_400.0
 
-_TLS: Final = "Peers prove that they hold a token, and encryption is left to the network."
 _PRELOAD: Final = "Run a function on every worker instead: client.run(function)."
 _LIFETIME: Final = "Stop the worker with a signal instead; its results are computed again."
 
@@ -123,12 +125,7 @@ def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -
     default=0,
     help="Where to listen, of a single worker; 0: a free one.",
 )
-@click.option(
-    "--interface",
-    type=Checked("name", host_of_interface),
-    metavar="NAME",
-    help="Network interface to listen on, instead of --host.",
-)
+@INTERFACE
 @click.option(
     "--listen-address",
     type=Checked("address", read_tcp_address),
@@ -159,9 +156,9 @@ def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -
     show_default=True,
     help="Whether the worker is a process of its own that is watched and restarted.",
 )
-@click.option("--pid-file", type=click.Path(dir_okay=False), help="Write the process id there.")
-@click.option("--protocol", type=click.Choice(["tcp", "tcp://"]), default="tcp", hidden=True)
-@absent("--tls-ca-file", "--tls-cert", "--tls-key", remedy=_TLS)
+@PID_FILE
+@PROTOCOL
+@NO_TLS
 @absent("--preload", "--preload-nanny", remedy=_PRELOAD)
 @absent("--nanny-port", remedy="A nanny listens nowhere; leave it out.")
 @absent("--worker-class", remedy="Make the workers in a script of your own.")

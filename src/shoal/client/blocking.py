@@ -14,6 +14,7 @@ from dask.utils import shorten_traceback
 
 from shoal.client.errors import BlockingCall, ClientClosed
 from shoal.client.loops import new_loop
+from shoal.comms.cancellation import is_our_cancellation
 
 T = TypeVar("T")
 
@@ -116,7 +117,7 @@ class LoopThread:
             future.cancel()  # nothing happens if it has ended by itself
             raise
         with _Shortened():
-            return _taken(outcome)
+            return taken(outcome)
 
     async def run_from_elsewhere(self, work: Coroutine[Any, Any, T]) -> T:
         """As `run`, awaited on another loop."""
@@ -126,7 +127,7 @@ class LoopThread:
         outcome: list[tuple[T | None, BaseException | None]] = []
         future = asyncio.run_coroutine_threadsafe(_guarded(work, outcome), self.loop)
         await asyncio.wrap_future(future)
-        return _taken(outcome)
+        return taken(outcome)
 
     def call(self, function: Callable[..., object], *args: Any) -> None:
         """Have `function(*args)` called on the loop; does not wait."""
@@ -241,13 +242,6 @@ async def _guarded(
         outcome.append((None, _before_coroutines(error)))
 
 
-def is_our_cancellation(error: BaseException) -> bool:
-    """Whether it is us who are cancelled, and not the task whose CancelledError this is."""
-    ours = asyncio.current_task()
-    is_cancelled = isinstance(error, asyncio.CancelledError)
-    return is_cancelled and ours is not None and ours.cancelling() > 0
-
-
 def _before_coroutines(error: BaseException) -> BaseException:
     """A StopIteration can't leave a coroutine, which raises a RuntimeError in its place."""
     if type(error) is RuntimeError and str(error) == "coroutine raised StopIteration":
@@ -255,7 +249,7 @@ def _before_coroutines(error: BaseException) -> BaseException:
     return error
 
 
-def _taken(outcome: list[tuple[T | None, BaseException | None]]) -> T:
+def taken(outcome: list[tuple[T | None, BaseException | None]]) -> T:
     """What was added, or raise it."""
     value, error = outcome.pop()
     if error is not None:

@@ -61,19 +61,19 @@ class BundleWriter:
                 del failure  # it holds this frame, which would hold it
 
     def _write(self, items: list[Item]) -> bytes:
-        stream = io.BytesIO()
-        try:
-            if not self._by_value:
-                pickler = pickle.Pickler(stream, _PROTOCOL)
-                pickler.dispatch_table = _REDUCERS
+        if not self._by_value:
+            stream = io.BytesIO()
+            pickler = pickle.Pickler(stream, _PROTOCOL)
+            pickler.dispatch_table = _REDUCERS
+            try:
                 pickler.dump(items)
+            except Exception:
+                self._by_value = True
+            else:
                 payload = stream.getvalue()
                 self._by_value = _MAIN in payload or bool(_by_value_modules())
                 if not self._by_value:
                     return payload
-            return self._write_by_value(items)
-        except Exception:
-            self._by_value = True
         try:
             return self._write_by_value(items)
         except Exception:
@@ -143,10 +143,6 @@ def _reduce_task(task: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return make_task, (task.key, task.func, task.args, kwargs)
 
 
-def _reduce_call(call: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    return Call, (call.func, call.args)
-
-
 def _reduce_list(node: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return List, (list(node.args),)
 
@@ -161,7 +157,7 @@ def _reduce_dict(node: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 _REDUCERS: Final[dict[type, Callable[[Any], Any]]] = {
-    Call: _reduce_call,
+    Call: Call.__reduce__,
     Task: _reduce_task,
     List: _reduce_list,
     Tuple: _reduce_tuple,

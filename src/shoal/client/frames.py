@@ -43,12 +43,12 @@ def fused_frames(operands: Sequence[Any], fuse: bool) -> list[Any] | None:
     frames = sys.modules.get("dask.dataframe.dask_expr._expr")
     if frames is None or not all(isinstance(operand, frames.Expr) for operand in operands):
         return None
-    sequence = sys.modules["dask._expr"]._ExprSequence(*operands)
     if not fuse:
         return list(operands)
     said = {part._name: repr(annotations_of(part)) for part in parts_of(operands)}
     if len(said) > FUSED_EXPRESSIONS_MAX:
         return list(operands)
+    sequence = sys.modules["dask._expr"]._ExprSequence(*operands)
     if len(frozenset(said.values())) > 1:
         for kept in _edges(operands, said):
             sequence = sequence.substitute(kept, _kept_apart(frames)(kept))

@@ -51,7 +51,7 @@ def find_chains(
     return chains
 
 
-def is_fusible(node: Node) -> bool:
+def is_fusible(node: Node | None) -> bool:
     """Whether this kind of task may be part of a chain."""
     return type(node) in _FUSIBLE
 

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from shoal.client.blocking import is_our_cancellation
+from shoal.client.blocking import taken
 from shoal.client.errors import ResultUnreachable
 from shoal.client.future import exception_of, user_key
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
 from shoal.client.session import Delivery, Session
+from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.exchange import ReplicaExchange
 from shoal.errors import FutureCancelledError
 from shoal.ids import TaskId
@@ -216,13 +217,7 @@ async def _load(header: ReplicaHeader, buffers: Sequence[Any]) -> object:
     stream = header.header
     if type(stream) is not bytes or len(stream) < LOAD_ASIDE_NBYTES_MIN:
         return load(stream, buffers)
-    value, error = await asyncio.to_thread(_loaded, stream, buffers)
-    if error is not None:
-        try:
-            raise error
-        finally:
-            del error  # it holds this frame, which would hold it
-    return value
+    return taken([await asyncio.to_thread(_loaded, stream, buffers)])
 
 
 def _loaded(stream: bytes, buffers: Sequence[Any]) -> tuple[object, BaseException | None]:

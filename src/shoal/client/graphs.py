@@ -292,7 +292,6 @@ class Graph:
             place = len(self._keys)
             made.append(place)
             self._keys.append(constant.key)
-            self._index_by_key[constant.key] = place
             self._nodes.append(constant)
             self._dependencies.append([])
             self._numbers.append(-1)
@@ -316,15 +315,12 @@ class Graph:
             return numbers[j] < 0 and j not in self._is_wanted and keys[j] in fusible
 
         def may_fuse(i: int, j: int) -> bool:
-            one, other = nodes[i], nodes[j]
             return (
                 i not in live
                 and keys[i] in fusible
                 and (not options or options.get(keys[i]) is options.get(keys[j]))
-                and one is not None
-                and other is not None
-                and is_fusible(one)
-                and is_fusible(other)
+                and is_fusible(nodes[i])
+                and is_fusible(nodes[j])
             )
 
         self._chains = find_chains(needed, self._dependencies, may_end, may_fuse)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
+from collections.abc import MutableMapping
 from contextvars import Context
 from importlib import import_module
 from typing import Any, Final
@@ -36,20 +37,16 @@ def client_of_task(default: Any) -> Any:
     loop = _running_loop()
     if default is not None and _serves(default, host, loop):
         return default
-    if loop is not None:
-        return _async_client(host)
+    if loop is not None:  # the worker's, where all tasks run that are coroutines: they share it
+        return _open_client(_async_client_by_host, host, asynchronous=True)
     with _making:
-        client = _client_by_host.get(host)
-        if client is None or client.status == "closed":
-            client = _client_by_host[host] = _new(host, asynchronous=False)
-    return client
+        return _open_client(_client_by_host, host, asynchronous=False)
 
 
-def _async_client(host: TaskHost) -> Any:
-    """Tasks that are coroutines all run on their worker's loop, so they share a client there."""
-    client = _async_client_by_host.get(host)
+def _open_client(clients: MutableMapping[TaskHost, Any], host: TaskHost, **kwargs: bool) -> Any:
+    client = clients.get(host)
     if client is None or client.status == "closed":
-        client = _async_client_by_host[host] = _new(host, asynchronous=True)
+        client = clients[host] = _new(host, **kwargs)
     return client
 
 

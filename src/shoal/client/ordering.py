@@ -11,13 +11,13 @@ Nothing recurses, so a chain of 100,000 tasks is no different from a wide graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 
 def order_tasks(
     dependencies: Sequence[Sequence[int]],
     roots: Sequence[int],
-    needed: Iterable[int],
+    needed: Sequence[int],
     heights: Sequence[int],
 ) -> list[int]:
     """`needed` in the order in which the tasks should start.
@@ -51,7 +51,7 @@ class _Walk:
     )
 
     def __init__(
-        self, dependencies: Sequence[Sequence[int]], needed: Iterable[int], heights: Sequence[int]
+        self, dependencies: Sequence[Sequence[int]], needed: Sequence[int], heights: Sequence[int]
     ) -> None:
         n = len(dependencies)
         self.dependencies = dependencies
@@ -65,7 +65,6 @@ class _Walk:
         self.users = [0] * n  # and the sum of their places: of a single one, its place
         self.signatures: dict[int, int] = {}  # see `_signature`
         self.stack: list[int] = []
-        needed = list(needed)
         for i in needed:
             self.is_seen[i] = self.is_ordered[i] = 0
             self.dependents[i] = []

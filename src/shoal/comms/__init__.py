@@ -10,6 +10,7 @@ from shoal.comms.authority import environment_token as environment_token
 from shoal.comms.authority import find_token as find_token
 from shoal.comms.authority import new_token as new_token
 from shoal.comms.authority import publish_token as publish_token
+from shoal.comms.authority import require_token as require_token
 from shoal.comms.authority import user_token as user_token
 from shoal.comms.calls import PendingCalls as PendingCalls
 from shoal.comms.endpoints import connect as connect

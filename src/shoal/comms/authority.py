@@ -12,16 +12,19 @@ import contextlib
 import hashlib
 import os
 import secrets
-import stat
 import threading
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Final
 
 from shoal.comms.addresses import INPROC, TCP, Address, is_on_this_host, parse_address
-from shoal.comms.errors import TokenFileError
-
-_TOKEN_BYTES_MAX: Final = 4096
+from shoal.comms.errors import AuthenticationError, TokenFileError
+from shoal.comms.private import (
+    TOKEN_BYTES_MAX,
+    make_private_directory,
+    read_private,
+    write_private,
+)
 
 
 def new_token() -> bytes:
@@ -46,7 +49,7 @@ class Publication:
         path, self._path = self._path, None
         if path is not None:
             with contextlib.suppress(OSError, TokenFileError):
-                if _read_private(path) == self._text:
+                if read_private(path) == self._text:
                     path.unlink()
 
 
@@ -101,7 +104,7 @@ class Authority:
         if path:
             try:
                 with open(path, "rb") as opened:
-                    return opened.read(_TOKEN_BYTES_MAX).strip()
+                    return opened.read(TOKEN_BYTES_MAX).strip()
             except OSError as error:
                 raise TokenFileError.unsafe(path, f"it can't be read ({error.strerror})") from error
         return self._token_of_variable
@@ -111,16 +114,16 @@ class Authority:
         config = self._environ.get("XDG_CONFIG_HOME") or str(self._home() / ".config")
         path = Path(config) / "shoal" / "token"
         try:
-            return _read_private(path)
+            return read_private(path)
         except FileNotFoundError:
             if not create:
                 return None
         token = new_token()
-        _make_private_directory(path.parent)
+        make_private_directory(path.parent)
         try:
-            _write_private(path, token, exclusive=True)
+            write_private(path, token, exclusive=True)
         except FileExistsError:
-            return _read_private(path)  # another process was faster
+            return read_private(path)  # another process was faster
         return token
 
     def _find_file(self, address: Address) -> bytes | None:
@@ -128,7 +131,7 @@ class Authority:
             return None
         for directory in self._directories():
             try:
-                return _read_private(directory / _file_name(address))
+                return read_private(directory / _file_name(address))
             except (FileNotFoundError, NotADirectoryError):
                 continue
         return None
@@ -139,8 +142,8 @@ class Authority:
         for directory in self._directories():
             path = directory / _file_name(address)
             try:
-                _make_private_directory(directory)
-                _write_private(path, token)
+                make_private_directory(directory)
+                write_private(path, token)
             except OSError:
                 continue
             return path
@@ -165,63 +168,6 @@ def _file_name(address: Address) -> str:
     return "unix-" + hashlib.sha256(address.name.encode()).hexdigest()[:16]
 
 
-def _make_private_directory(path: Path) -> None:
-    """Make `path`, and be sure that it is a directory of ours that others can't enter."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        path.mkdir(mode=0o700)
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        _check_private(os.fstat(descriptor), path)
-    finally:
-        os.close(descriptor)
-
-
-def _check_private(status: os.stat_result, path: Path) -> None:
-    if status.st_uid != os.geteuid():
-        raise TokenFileError.unsafe(str(path), f"it belongs to user {status.st_uid}, not to us")
-    if status.st_mode & 0o077:
-        mode = stat.S_IMODE(status.st_mode)
-        raise TokenFileError.unsafe(str(path), f"others may use it (mode {mode:o})")
-
-
-def _read_private(path: Path) -> bytes:
-    """What a file of ours holds.  Raises TokenFileError if it is not ours alone."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except OSError as error:
-        raise TokenFileError.unsafe(str(path), error.strerror or "it can't be opened") from error
-    with open(descriptor, "rb") as opened:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise TokenFileError.unsafe(str(path), "it is not a plain file")
-        _check_private(status, path)
-        return opened.read(_TOKEN_BYTES_MAX).strip()
-
-
-def _write_private(path: Path, token: bytes, *, exclusive: bool = False) -> None:
-    """Write the file whole or not at all; others never see it, nor a part of it.
-
-    Raises FileExistsError if `exclusive` and there is one.
-    """
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with open(descriptor, "wb") as opened:
-            opened.write(token + b"\n")
-        if exclusive:
-            os.link(beside, path)
-            os.unlink(beside)
-        else:
-            os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(beside)
-        raise
-
-
 _authority: Final = Authority()
 
 
@@ -233,6 +179,19 @@ def publish_token(address: str, token: bytes, *, file: bool = True) -> Publicati
 def find_token(address: str) -> bytes | None:
     """See `Authority.find`, of this process."""
     return _authority.find(address)
+
+
+def require_token(address: str, role: str) -> bytes:
+    """As `find_token`, for one who can't prove to be of `role` without it.
+
+    Raises:
+        AuthenticationError: nobody here knows the token.
+        TokenFileError: see `Authority.find`.
+    """
+    token = find_token(address)
+    if token is None:
+        raise AuthenticationError.missing_key(address, role)
+    return token
 
 
 def user_token(*, create: bool = False) -> bytes | None:

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from shoal.comms.cancellation import is_our_cancellation
 from shoal.protocol import payload
 from shoal.protocol.calls import Outcome
 from shoal.protocol.exceptions import to_failure
@@ -41,9 +42,8 @@ async def call_function(
             result = await result
         return Outcome(dump_function(result))
     except BaseException as error:
-        ours = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and ours is not None and ours.cancelling():
-            raise  # it is us who are cancelled, and not the function that says so
+        if is_our_cancellation(error):
+            raise
         return Outcome(failure=to_failure(error))
 
 

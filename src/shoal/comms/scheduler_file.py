@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
-import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from shoal.comms.errors import TokenFileError
+from shoal.comms.private import check_private, write_private
 
 _NBYTES_MAX: Final = 1 << 20
 
@@ -32,18 +31,8 @@ def write_scheduler_file(path: str, identity: Mapping[str, Any], token: bytes) -
     Raises:
         OSError: its folder is missing, or not ours to write into.
     """
-    path = os.path.abspath(path)
-    beside = f"{path}.{secrets.token_hex(4)}"
-    text = json.dumps({**identity, "token": token.decode()}, indent=2) + "\n"
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as opened:
-            opened.write(text)
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
+    text = json.dumps({**identity, "token": token.decode()}, indent=2)
+    write_private(Path(os.path.abspath(path)), text.encode())
 
 
 def read_scheduler_file(path: str) -> Found | None:
@@ -63,11 +52,7 @@ def read_scheduler_file(path: str) -> Found | None:
         return None
     if not isinstance(token, str):
         return Found(address, None)
-    if status.st_uid != os.geteuid():
-        raise TokenFileError.unsafe(path, f"it belongs to user {status.st_uid}, not to us")
-    if status.st_mode & 0o077:
-        mode = stat.S_IMODE(status.st_mode)
-        raise TokenFileError.unsafe(path, f"others may use it (mode {mode:o})")
+    check_private(status, Path(path))
     return Found(address, token.encode())
 
 

@@ -66,23 +66,28 @@ async def bind(address: Address) -> socket.socket:
     Raises:
         ListenError: the port is taken, or the host is not ours.
     """
-    sock: socket.socket | None = None
     try:
         if address.host in ("", "*"):
-            family, where = socket.AF_INET, ("0.0.0.0", address.port)
-        else:
-            family, where = (await resolve(address.host, address.port))[0]
-        sock = socket.socket(family, socket.SOCK_STREAM)
+            return listen_at("0.0.0.0", address.port)
+        _, where = (await resolve(address.host, address.port))[0]
+        return listen_at(*where)
+    except OSError as error:
+        raise ListenError.failed(str(address), error.strerror or str(error)) from error
+
+
+def listen_at(host: str, port: int, backlog: int = BACKLOG) -> socket.socket:
+    """A socket that listens, and does not block.  Raises OSError."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(where[0] != "::"))
-        sock.bind(where)
-        sock.listen(BACKLOG)
-    except OSError as error:
-        if sock is not None:
-            sock.close()
-        raise ListenError.failed(str(address), error.strerror or str(error)) from error
+        if sock.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host != "::"))
+        sock.bind((host, port))
+        sock.listen(backlog)
+    except BaseException:
+        sock.close()
+        raise
     return sock
 
 

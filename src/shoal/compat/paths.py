@@ -118,7 +118,7 @@ PATHS: Final[dict[str, dict[str, str]]] = {
         ("shoal.nanny.process", "ServiceProcess as WorkerProcess"),
         ("shoal.nanny.service", "Nanny"),
     ),
-    "distributed.objects": _homes(("shoal.deploy.facts", "FactsOfScheduler as SchedulerInfo")),
+    "distributed.objects": _homes(("shoal.observe.facts", "FactsOfScheduler as SchedulerInfo")),
     "distributed.protocol": {"pickle": "shoal.compat.pickling:"}
     | _homes(("shoal.compat.pickling", "from_frames as loads, to_frames as dumps")),
     "distributed.protocol.pickle": _homes(

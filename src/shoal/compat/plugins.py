@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.compat.unbuilt import RUN
 from shoal.errors import UnsupportedOption
 
 
@@ -11,11 +12,7 @@ class _Plugin:
     """Can be derived from, so that modules which define plugins can be imported."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise UnsupportedOption(
-            f"The plugin {cls.__name__}",
-            "Functions can be called instead: client.run_on_scheduler(function) in the "
-            "scheduler, client.run(function) in workers.",
-        )
+        raise UnsupportedOption(f"The plugin {cls.__name__}", RUN)
 
 
 class SchedulerPlugin(_Plugin):

@@ -10,7 +10,7 @@ from shoal.errors import UnsupportedOption
 _PAGE: Final = "The page at client.dashboard_link shows what runs."
 _LOCKS: Final = "Locks are here: Lock(name)."
 _STATE: Final = "Pass state from task to task, or keep it on a worker: client.run(function)."
-_RUN: Final = (
+RUN: Final = (
     "Functions can be called instead: client.run_on_scheduler(function) in the scheduler, "
     "client.run(function) in workers."
 )
@@ -25,12 +25,12 @@ UNBUILT: Final[dict[str, str]] = {
     "BaseActorFuture": _STATE,
     "Adaptive": _SCALE,
     "CompatibleExecutor": "Use client.submit and client.map.",
-    "CondaInstall": _RUN,
-    "Environ": _RUN,
+    "CondaInstall": RUN,
+    "Environ": RUN,
     "Event": _LOCKS,
-    "InstallPlugin": _RUN,
+    "InstallPlugin": RUN,
     "MultiLock": _LOCKS,
-    "PipInstall": _RUN,
+    "PipInstall": RUN,
     "Queue": f"Tasks hand each other results. {_LOCKS}",
     "Reschedule": "Raise an error of your own, and let the task be tried again: submit(retries=n).",
     "SSHCluster": _CLUSTERS,
@@ -38,16 +38,16 @@ UNBUILT: Final[dict[str, str]] = {
     "Semaphore": _LOCKS,
     "SpecCluster": _CLUSTERS,
     "SubprocessCluster": _CLUSTERS,
-    "UploadDirectory": _RUN,
-    "UploadFile": _RUN,
+    "UploadDirectory": RUN,
+    "UploadFile": RUN,
     "Variable": f"Tasks hand each other results. {_LOCKS}",
-    "connect": _RUN,
+    "connect": RUN,
     "fire_and_forget": "Keep the future as long as its task shall run, and wait for it.",
     "get_task_metadata": _PAGE,
     "get_task_stream": _PAGE,
     "local_client": "worker_client() does the same.",
     "performance_report": _PAGE,
-    "rpc": _RUN,
+    "rpc": RUN,
     "span": "Leave it out: what is computed does not depend on it.",
 }
 """Name → what to do instead.  A name that comes to be leaves this table; a test says so."""

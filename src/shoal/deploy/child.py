@@ -29,6 +29,7 @@ from shoal.client.dask_settings import settings_with_client
 from shoal.config import Worker as WorkerSettings
 from shoal.config import read
 from shoal.errors import ShoalError
+from shoal.nanny.descriptors import take_standard_input
 from shoal.observe.reasons import LIFETIME, TERMINATED
 
 CLOSE_SECONDS_MAX: Final = 4.0
@@ -44,7 +45,7 @@ no collector, and to look at a million of them would keep everybody waiting for 
 
 def main(document: dict[str, Any]) -> None:
     """Run what `document` describes, until the parent lets go of us."""
-    channel = _take_channel()
+    channel = take_standard_input()
     signal.signal(signal.SIGINT, _do_nothing)  # not SIG_IGN, which programs of tasks would inherit
     faulthandler.enable(all_threads=False)  # the others are mostly ours, and tell nothing
     dask.config.config.clear()  # it is that of our own environment; the parent's is whole
@@ -60,15 +61,6 @@ def main(document: dict[str, Any]) -> None:
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
     """Ctrl-C is for the parent, and a task that interrupts its own process must not end us."""
-
-
-def _take_channel() -> socket.socket:
-    """Our end of the channel; users' code finds an empty standard input instead."""
-    channel = socket.socket(fileno=os.dup(0))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return channel
 
 
 def configure_log(level: int) -> None:

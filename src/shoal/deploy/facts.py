@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.observe.facts import FactsOfScheduler, facts_of_identity
-
-__all__ = ["FactsOfScheduler", "facts_of_identity", "facts_of_processes"]
+from shoal.observe.facts import FactsOfScheduler
 
 
 def facts_of_processes(scheduler: Any, workers: Iterable[Any]) -> FactsOfScheduler:

@@ -16,14 +16,16 @@ from typing import Any, ClassVar, Final
 from shoal import config
 from shoal.deploy.cluster import CLOSE_SECONDS, CORRECTION, Cluster
 from shoal.deploy.errors import ClusterClosed, UnknownOptions
-from shoal.deploy.facts import FactsOfScheduler, facts_of_identity, facts_of_processes
+from shoal.deploy.facts import facts_of_processes
 from shoal.deploy.sharing import memory_limit_nbytes, nprocesses_nthreads, workers_and_threads
 from shoal.deploy.sites import LoopSite, ProcessSite, Site
 from shoal.errors import ShoalError, UnsupportedOption
+from shoal.nanny.document import WORKERS_LACK, refuse_absent
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
 from shoal.nanny.service import Nanny
 from shoal.observe.errors import ViewWouldBlock
+from shoal.observe.facts import FactsOfScheduler, facts_of_identity
 from shoal.observe.remote import RemoteScheduler
 from shoal.observe.status import Status
 from shoal.protocol import calls
@@ -40,15 +42,10 @@ WORKER_OPTIONS: Final = frozenset(
 """What is passed on to the workers.  A test says that `Worker` has them all."""
 
 LATER_OPTIONS: Final = {
+    **WORKERS_LACK,
     "blocked_handlers": "Services have no handlers that could be blocked.",
-    "interface": "Give host= instead.",
-    "data": "Workers keep results in memory.",
     "env": "Set the variables with dask.config.set({'distributed.nanny.environ': {...}}) instead.",
-    "executor": "Workers have threads of their own.",
     "lifetime": "Scale the cluster instead.",
-    "plugins": "Pass them to the client instead.",
-    "preload": "Run a function on every worker with client.run instead.",
-    "preload_nanny": "Run a function on every worker with client.run instead.",
     "service_kwargs": "The scheduler has its web page, and workers have none.",
     "services": "The scheduler has its web page, and workers have none.",
     "worker_services": "The scheduler has its web page, and workers have none.",
@@ -458,9 +455,7 @@ def _log_level(silence_logs: int | str | bool) -> int:
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Raise what is wrong with options that nobody knows, or that change what they can't."""
-    for name in options:
-        if name in LATER_OPTIONS and options[name]:
-            raise UnsupportedOption(f"{name}=", LATER_OPTIONS[name])
+    refuse_absent(options, LATER_OPTIONS)
     known = {*WORKER_OPTIONS, *HARMLESS_OPTIONS, *LATER_OPTIONS}
     unknown = [name for name in options if name not in known]
     if unknown:

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 import dask.config
 
 from shoal.comms import ListenError, Publication, new_token, publish_token
-from shoal.comms.addresses import is_own_host
+from shoal.comms.tcp import listen_at
 from shoal.nanny.document import document_of, plain_part_of, require_plain, worker_environ
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
@@ -290,18 +290,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     Raises:
         ListenError: the port is taken, or the host not ours.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind((host, port))
-        sock.listen(_BACKLOG)
+        return listen_at(host, port, _BACKLOG)
     except OSError as error:
-        sock.close()
         raise ListenError.failed(f"tcp://{host}:{port}", error.strerror or str(error)) from error
-    return sock
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    return host in ("localhost", "::1") or (host.startswith("127.") and is_own_host(host))

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shoal.comms import forks
-from shoal.nanny.memory import MemoryGuard
+from shoal.nanny.descriptors import handle_of, has_ended
+from shoal.nanny.memory import MemoryGuard, seen_by
 from shoal.nanny.wire import receive_answer
 
 _POLL_SECONDS: Final = 0.02
@@ -122,9 +123,9 @@ class Child(ABC):
         if not self._kill_above_nbytes or not self._is_ours_to_guard():
             return None if self._events() else _POLL_SECONDS
         if self._guard is None:
-            self._guard = MemoryGuard(self.pid, self._kill_above_nbytes)
+            self._guard = MemoryGuard(self.pid, self._kill_above_nbytes, self._interval_seconds)
         self._guard.look()
-        return self._interval_seconds
+        return self._guard.pause_seconds
 
     def _close(self) -> None:
         if self._handle is not None:
@@ -153,8 +154,7 @@ class SpawnedChild(Child):
         super().__init__(kill_above_nbytes, interval_seconds)
         self._popen = popen
         self.pid = popen.pid
-        with contextlib.suppress(AttributeError, OSError):  # not on this system
-            self._handle = os.pidfd_open(popen.pid)
+        self._handle = handle_of(popen.pid)
 
     def _is_ours_to_guard(self) -> bool:
         return True
@@ -166,10 +166,7 @@ class SpawnedChild(Child):
         exit_code = self._popen.poll()
         if exit_code is None:
             return None
-        guard = self._guard
-        killed = guard is not None and guard.has_killed and exit_code == -signal.SIGKILL
-        seen = None if guard is None else guard.nbytes
-        return Ending(exit_code=exit_code, memory_nbytes=seen, by_memory_limit=killed)
+        return Ending(exit_code=exit_code, **seen_by(self._guard, exit_code))
 
     def _close(self) -> None:
         super()._close()
@@ -243,10 +240,7 @@ class ForkedChild(Child):
             return Ending(**self._answers.pop(0))
         if not self._is_over():
             return None
-        guard = self._guard
-        if guard is None:
-            return Ending(exit_code=None)
-        return Ending(exit_code=None, memory_nbytes=guard.nbytes, by_memory_limit=guard.has_killed)
+        return Ending(exit_code=None, **seen_by(self._guard, None))
 
     def _is_over(self) -> bool:
         """Whether it has ended, and nobody will say how: a zygote may be gone, or stand still."""
@@ -265,9 +259,7 @@ class ForkedChild(Child):
 def _is_alive(pid: int, handle: int | None) -> bool:
     """Whether a process runs whose parent was another."""
     if handle is not None:
-        poller = select.poll()
-        poller.register(handle, select.POLLIN)
-        return not poller.poll(0)
+        return not has_ended(handle, 0.0)
     try:
         os.kill(pid, 0)
     except OSError:

@@ -1,9 +1,11 @@
-"""Which descriptors a new process has: those that it was given, under the numbers it expects."""
+"""Descriptors: those that a new process has, and those that stand for a process."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import select
+import socket
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -34,3 +36,30 @@ def place(found: Sequence[int], wanted: Sequence[int]) -> None:
     for descriptor, number in zip(moved, wanted, strict=True):
         os.dup2(descriptor, number, inheritable=False)
         os.close(descriptor)
+
+
+def take_standard_input() -> socket.socket:
+    """The socket that standard input is; whoever reads that from now on finds nothing."""
+    taken = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return taken
+
+
+def handle_of(pid: int) -> int | None:
+    """A descriptor that stands for a process, whatever becomes of its id.
+
+    None: the system knows no such thing, or the process has ended and was reaped.
+    """
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+def has_ended(handle: int, seconds: float) -> bool:
+    """Whether the process of `handle_of` has ended; waits for that, `seconds` at most."""
+    poller = select.poll()
+    poller.register(handle, select.POLLIN)
+    return bool(poller.poll(1000 * seconds))

@@ -6,15 +6,26 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import dask.config
 
 from shoal.config import Nanny, read
+from shoal.errors import UnsupportedOption
 from shoal.nanny.errors import NotPlain
 
 _HASH_SEED = "6640"
 """Workers must agree on the hash of a text: tasks group by it.  Dask's own pools have this one."""
+
+WORKERS_LACK: Final = {
+    "data": "Workers keep results in memory.",
+    "executor": "Workers have threads of their own.",
+    "interface": "Give host= instead.",
+    "plugins": "Pass them to the client instead.",
+    "preload": "Run a function on every worker with client.run instead.",
+    "preload_nanny": "Run a function on every worker with client.run instead.",
+}
+"""Options of upstream's workers that would change what happens, and what to do instead."""
 
 
 def document_of(
@@ -69,6 +80,17 @@ def plain_part_of(value: Any) -> Any:
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool | list | tuple | Mapping)
+
+
+def refuse_absent(options: Mapping[str, Any], remedies: Mapping[str, str]) -> None:
+    """Raise UnsupportedOption for an option of `options` that asks for what is not there.
+
+    Args:
+        remedies: what to do instead, by the option's name.
+    """
+    for name, value in options.items():
+        if value and name in remedies:
+            raise UnsupportedOption(f"{name}=", remedies[name])
 
 
 def require_plain(what: str, options: Mapping[str, Any]) -> dict[str, Any]:

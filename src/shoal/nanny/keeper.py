@@ -231,7 +231,6 @@ class WorkerKeeper:
             await asyncio.wait((life,))
             if process is not None:
                 await process.close(timeout_seconds)  # it was only just started, perhaps
-            if process is not None:
                 await asyncio.to_thread(process.remove_files)
         self._abandon_start()
 

@@ -6,7 +6,8 @@ to be ended by the system has no say, and it leaves word of the reason, which th
 
 from __future__ import annotations
 
-from typing import Final
+import signal
+from typing import Any, Final
 
 import psutil
 
@@ -19,21 +20,29 @@ PAUSE_SECONDS_MAX: Final = 1.0
 class MemoryGuard:
     """Looks at the memory of one process, and kills it above a limit."""
 
-    def __init__(self, pid: int, kill_above_nbytes: int) -> None:
-        """`pid`: of a process that can't vanish unnoticed: a child that is not yet reaped."""
+    def __init__(self, pid: int, kill_above_nbytes: int, interval_seconds: float) -> None:
+        """Nothing is looked at yet.
+
+        Args:
+            pid: of a process that can't vanish unnoticed: a child that is not yet reaped.
+            kill_above_nbytes: resident memory above which it is killed.
+            interval_seconds: how long to pause at least.
+        """
         self.kill_above_nbytes = kill_above_nbytes
         self.nbytes: int | None = None
         """Resident memory at the last look."""
         self.has_killed = False
         self._process: psutil.Process | None = None
-        self._pid = pid
+        self._pid, self._interval_seconds = pid, interval_seconds
 
-    def pause_seconds(self, least: float) -> float:
-        """How long not to look: as long as the limit can't be reached, but at least that long."""
+    @property
+    def pause_seconds(self) -> float:
+        """How long not to look: the limit can't be reached before."""
         if self.nbytes is None:
-            return least
+            return self._interval_seconds
         room_nbytes = self.kill_above_nbytes - self.nbytes
-        return max(least, min(PAUSE_SECONDS_MAX, room_nbytes / GROWTH_BYTES_PER_SECOND))
+        seconds = min(PAUSE_SECONDS_MAX, room_nbytes / GROWTH_BYTES_PER_SECOND)
+        return max(self._interval_seconds, seconds)
 
     def look(self) -> None:
         """Read the process's memory, and kill it if that is too much.  Cost: about 20 us."""
@@ -50,3 +59,16 @@ class MemoryGuard:
                 self.has_killed = True
         except psutil.Error:
             pass  # it has ended; whoever waits for that is told
+
+
+def seen_by(guard: MemoryGuard | None, exit_code: int | None) -> dict[str, Any]:
+    """What is known of a process that has ended: those fields of `children.Ending`.
+
+    Args:
+        guard: of that process, if it had a limit.
+        exit_code: as `subprocess` has it; None: nobody was told.
+    """
+    if guard is None:
+        return {"memory_nbytes": None, "by_memory_limit": False}
+    was_killed = guard.has_killed and exit_code in (None, -signal.SIGKILL)
+    return {"memory_nbytes": guard.nbytes, "by_memory_limit": was_killed}

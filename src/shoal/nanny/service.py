@@ -9,11 +9,16 @@ from typing import Any, Final, Self
 import dask.config
 
 from shoal import config as settings
-from shoal.comms import AuthenticationError, connect, find_token
+from shoal.comms import connect, require_token
 from shoal.comms.addresses import parse_address
 from shoal.comms.scheduler_file import read_scheduler_file
-from shoal.errors import UnsupportedOption
-from shoal.nanny.document import document_of, require_plain, worker_environ
+from shoal.nanny.document import (
+    WORKERS_LACK,
+    document_of,
+    refuse_absent,
+    require_plain,
+    worker_environ,
+)
 from shoal.nanny.errors import NoSchedulerGiven, UnknownOption
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
@@ -30,16 +35,11 @@ PROBE_SECONDS: Final = 2.0
 """How long a scheduler that was lost is looked for."""
 
 LATER_OPTIONS: Final = {
-    "preload": "Run a function on every worker with client.run instead.",
-    "preload_nanny": "Run a function on every worker with client.run instead.",
+    **WORKERS_LACK,
+    "lifetime": "Close the nanny when its time is over.",
     "security": "The token in SHOAL_TOKEN_FILE, or the scheduler file, lets a worker in.",
     "services": "Workers have no web page.",
-    "interface": "Give host= instead.",
     "worker_class": "Make a Worker in this process instead.",
-    "data": "Workers keep results in memory.",
-    "executor": "Workers have threads of their own.",
-    "lifetime": "Close the nanny when its time is over.",
-    "plugins": "Pass them to the client instead.",
 }
 """Options of upstream that would change what happens, and what to do instead."""
 
@@ -187,10 +187,7 @@ class Nanny(WorkerKeeper):
         )
 
     def _find_token(self) -> bytes:
-        token = self._token or find_token(self.scheduler_address)
-        if token is None:
-            raise AuthenticationError.missing_key(self.scheduler_address, WORKER)
-        return token
+        return self._token or require_token(self.scheduler_address, WORKER)
 
     def _keyring(self) -> Keyring:
         return Keyring.from_token(self._find_token()).only(WORKER)
@@ -239,8 +236,7 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _check(options: Mapping[str, Any]) -> None:
     """Raise what is wrong with options that nobody knows, or that change what they can't."""
-    for name, value in options.items():
-        if name in LATER_OPTIONS and value:
-            raise UnsupportedOption(f"{name}=", LATER_OPTIONS[name])
+    refuse_absent(options, LATER_OPTIONS)
+    for name in options:
         if name not in LATER_OPTIONS and name not in HARMLESS_OPTIONS:
             raise UnknownOption(name)

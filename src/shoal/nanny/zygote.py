@@ -22,8 +22,8 @@ from types import FrameType
 from typing import Any, Final
 
 from shoal.nanny.birth import Birth, live
-from shoal.nanny.descriptors import close_all_but
-from shoal.nanny.memory import MemoryGuard
+from shoal.nanny.descriptors import close_all_but, handle_of, take_standard_input
+from shoal.nanny.memory import MemoryGuard, seen_by
 from shoal.nanny.warming import load_one, nthreads_that_matter
 from shoal.nanny.wire import answer, receive_request
 
@@ -36,9 +36,7 @@ _RSS_UNIT_BYTES: Final = 1 if os.uname().sysname == "Darwin" else 1024
 
 def main(document: dict[str, Any]) -> None:
     """Import what `document` names, then serve; in a forked child, be that child."""
-    control = socket.socket(fileno=os.dup(0))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    control = take_standard_input()
     close_all_but([control.fileno()])  # what the owner has left inheritable
     for name in document["warm"]:
         try:
@@ -68,7 +66,6 @@ class Zygote:
         self._control, self._orphan_seconds = control, orphan_seconds
         self._children: dict[int, _Child] = {}  # by process id
         self._bell, self._ringer = socket.socketpair()  # rings when a child ends
-        self._interval_seconds = 1.0
         self._leaves_at: float | None = None  # on the monotonic clock
         self._asked_at = 0.0
         self._wanted = 0  # modules to import, see `warming`
@@ -132,13 +129,14 @@ class Zygote:
                 self._let_go()
                 channel, output, errors, *inherited = descriptors[1:]
                 return Birth(channel, output, errors, inherited)
-            guard = MemoryGuard(pid, kill_above_nbytes) if kill_above_nbytes else None
-            self._interval_seconds = interval_seconds
+            guard = None
+            if kill_above_nbytes:
+                guard = MemoryGuard(pid, kill_above_nbytes, interval_seconds)
             self._children[pid] = _Child(report, guard)
-            handle = _handle_of(pid)
-            answer(report, {"pid": pid}, handle)
-            for descriptor in handle:
-                os.close(descriptor)
+            handle = handle_of(pid)
+            answer(report, {"pid": pid}, () if handle is None else (handle,))
+            if handle is not None:
+                os.close(handle)
         for descriptor in descriptors[1:]:
             os.close(descriptor)
         return None
@@ -156,7 +154,7 @@ class Zygote:
         pauses = []
         for child in self._children.values():
             if child.guard is not None:
-                pauses.append(child.guard.pause_seconds(self._interval_seconds))
+                pauses.append(child.guard.pause_seconds)
         if self._wanted:
             pauses.append(max(0.0, self._asked_at + IDLE_SECONDS - time.monotonic()))
         if self._leaves_at is not None:
@@ -181,15 +179,12 @@ class Zygote:
             child = self._children.pop(pid, None)
             if child is None:
                 continue  # started by something that we have imported
-            guard, exit_code = child.guard, os.waitstatus_to_exitcode(status)
-            killed = guard is not None and guard.has_killed and exit_code == -signal.SIGKILL
+            exit_code = os.waitstatus_to_exitcode(status)
             words = {
                 "exit_code": exit_code,
                 "memory_peak_nbytes": usage.ru_maxrss * _RSS_UNIT_BYTES,
-                "memory_nbytes": None if guard is None else guard.nbytes,
-                "by_memory_limit": killed,
             }
-            answer(child.report, words)
+            answer(child.report, words | seen_by(child.guard, exit_code))
             child.report.close()
 
 
@@ -202,11 +197,3 @@ def _require_one_thread() -> None:
     nthreads = max(threading.active_count(), nthreads_that_matter())
     if nthreads > 1:
         raise RuntimeError(f"the process to fork from runs {nthreads} threads")
-
-
-def _handle_of(pid: int) -> list[int]:
-    """A descriptor that stands for the process, whatever becomes of its id; empty: none."""
-    try:
-        return [os.pidfd_open(pid)]
-    except (AttributeError, OSError):  # not on this system
-        return []

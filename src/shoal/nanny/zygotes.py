@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import select
 import signal
 import socket
 import sys
@@ -21,6 +20,7 @@ from typing import Final
 
 from shoal.comms import forks
 from shoal.nanny.bootstrap import command_of, kind_of_interpreter, to_bytes
+from shoal.nanny.descriptors import handle_of, has_ended
 from shoal.nanny.warming import loaded_here, wants_threads
 from shoal.nanny.wire import send_loaded, send_request
 
@@ -78,7 +78,7 @@ class ZygoteProcess:
             raise
         finally:
             theirs.close()
-        self._exit_code: int | None = None
+        self._is_reaped = False
         self._may_warm = not wants_threads(environ)
         self._told = 0  # which modules should be at hand
         document = {
@@ -116,15 +116,13 @@ class ZygoteProcess:
 
     def has_ended(self) -> bool:
         """Whether it is of no use any more."""
-        if self._exit_code is None:
+        if not self._is_reaped:
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                pid, _ = os.waitpid(self.pid, os.WNOHANG)
             except ChildProcessError:  # somebody else waits for all children of this process
-                self._exit_code = 0
-            else:
-                if pid:
-                    self._exit_code = os.waitstatus_to_exitcode(status)
-        return self._exit_code is not None
+                pid = self.pid
+            self._is_reaped = pid != 0
+        return self._is_reaped
 
     def dismiss(self) -> None:
         """Have it end, which it does once its children have."""
@@ -144,7 +142,7 @@ class ZygoteProcess:
 
     def disown(self) -> None:
         """See `forks.Disowned`."""
-        self._exit_code = 0
+        self._is_reaped = True
         self.dismiss()
 
 
@@ -210,14 +208,11 @@ def dismiss_all() -> None:
 
 def _wait_for_end_of(pid: int, seconds: float) -> None:
     """Return when the process has ended, or a little later than `seconds` at most."""
-    try:
-        handle = os.pidfd_open(pid)
-    except (AttributeError, OSError):  # not on this system, or it has ended
+    handle = handle_of(pid)
+    if handle is None:
         time.sleep(min(seconds, 0.005))
         return
     try:
-        poller = select.poll()
-        poller.register(handle, select.POLLIN)
-        poller.poll(1000 * seconds)
+        has_ended(handle, seconds)
     finally:
         os.close(handle)

@@ -6,14 +6,15 @@ looked at, so each look costs a call and shows one moment; nothing can be change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, Protocol, Self
 
-from shoal.comms.addresses import parse_address
 from shoal.ids import Key
 from shoal.observe.errors import NotInView, ReadOnlyView
 from shoal.observe.facts import FactsOfScheduler, facts_of_identity
+from shoal.observe.shown import ShownScheduler, ShownTask, ShownWorker, shown_story
 from shoal.observe.status import Status
+from shoal.observe.views import MappingView
 from shoal.protocol import calls
 from shoal.protocol.keys import from_canonical, to_canonical
 
@@ -62,19 +63,19 @@ def _made(kind: type[Any], **fields: Any) -> Any:
     return view
 
 
-class RemoteWorker(_View):
+class RemoteWorker(_View, ShownWorker):
     """A worker as the scheduler saw it when it was asked."""
 
-    __slots__ = ("_ask", "_identity")
+    __slots__ = ("_ask", "_entity")
 
     _what = "a worker"
-    _identity: calls.WorkerIdentity
+    _entity: calls.WorkerIdentity
     _ask: Ask
 
     @classmethod
     def of(cls, identity: calls.WorkerIdentity, ask: Ask) -> Self:
         """The view of a worker that was told of."""
-        view: Self = _made(cls, _identity=identity, _ask=ask)
+        view: Self = _made(cls, _entity=identity, _ask=ask)
         return view
 
     def __eq__(self, other: object) -> bool:
@@ -90,54 +91,14 @@ class RemoteWorker(_View):
         )
 
     @property
-    def address(self) -> str:
-        """Where it is reached."""
-        return self._identity.address
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self._identity.name
-
-    @property
-    def host(self) -> str:
-        """The host it runs on."""
-        return self._identity.host
-
-    @property
-    def pid(self) -> int:
-        """Its process."""
-        return self._identity.pid
-
-    @property
-    def nthreads(self) -> int:
-        """Its threads for tasks."""
-        return self._identity.nthreads
-
-    @property
-    def memory_limit(self) -> int:
-        """Bytes; 0 if there is none."""
-        return self._identity.memory_limit
-
-    @property
-    def resources(self) -> dict[str, float]:
-        """Abstract amounts that it offers."""
-        return dict(self._identity.resources)
-
-    @property
     def status(self) -> Status:
         """Running, or about to go."""
-        return Status(self._identity.status)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the results that it holds."""
-        return self._identity.nbytes
+        return Status(self._entity.status)
 
     @property
     def nprocessing(self) -> int:
         """Tasks that were given to it."""
-        return self._identity.nprocessing
+        return self._entity.nprocessing
 
     @property
     def processing(self) -> dict[RemoteTask, float]:
@@ -154,7 +115,7 @@ class RemoteWorker(_View):
         return {RemoteTask.of(key, "memory", self._ask): None for key in held}
 
 
-class RemoteTask(_View):
+class RemoteTask(_View, ShownTask):
     """A task: its key and state when it was looked up, and the rest when that is asked for."""
 
     __slots__ = ("_ask", "_canonical", "state")
@@ -180,16 +141,17 @@ class RemoteTask(_View):
     def __repr__(self) -> str:
         return f"<TaskState {self.key!r} {self.state}>"
 
-    def _described(self) -> calls.TaskDescription:
+    @property
+    def _entity(self) -> calls.TaskDescription:
         """All about it, as it is now; once it is forgotten, only what its key says."""
         found = self._ask(lambda n: calls.DescribeTasks(n, [self._canonical]))
         if not found:
-            return calls.TaskDescription(self._canonical, "forgotten", "")
+            return calls.TaskDescription(self._canonical)
         described: calls.TaskDescription = found[0]
         return described
 
     def _others(self, keys: list[Key]) -> set[RemoteTask]:
-        states = self._ask(lambda n: calls.TaskStates(n, keys))
+        states = self._ask(lambda n: calls.TaskStates(n, keys)) if keys else {}
         return {RemoteTask.of(key, state, self._ask) for key, state in states.items()}
 
     def _workers(self, addresses: list[str]) -> set[RemoteWorker]:
@@ -202,87 +164,38 @@ class RemoteTask(_View):
         return from_canonical(self._canonical)
 
     @property
-    def nbytes(self) -> int:
-        """Size of its result in memory; -1 if it is not known."""
-        return self._described().nbytes
-
-    @property
-    def type(self) -> str | None:
-        """Name of the type of its result, if it is known."""
-        return self._described().kind or None
-
-    @property
-    def retries(self) -> int:
-        """Runs that may still fail before it does."""
-        return self._described().retries
-
-    @property
-    def suspicious(self) -> int:
-        """Workers that died as it ran there."""
-        return self._described().blame
-
-    @property
-    def run_id(self) -> int:
-        """The number of its present run; 0 if it has none."""
-        return self._described().run
-
-    @property
     def exception_text(self) -> str:
         """The error it ended with; empty if it did not."""
-        return self._described().error
+        return self._entity.error
 
     @property
     def traceback_text(self) -> str:
         """The traceback of the error it ended with; empty if it did not."""
-        return self._described().traceback
+        return self._entity.traceback
 
     @property
     def dependencies(self) -> set[RemoteTask]:
         """What it needs."""
-        return self._others(self._described().dependencies)
+        return self._others(self._entity.dependencies)
 
     @property
     def dependents(self) -> set[RemoteTask]:
         """What needs it."""
-        return self._others(self._described().dependents)
+        return self._others(self._entity.dependents)
 
     @property
     def who_has(self) -> set[RemoteWorker]:
         """Workers that hold its result."""
-        return self._workers(self._described().holders)
+        return self._workers(self._entity.holders)
 
     @property
     def processing_on(self) -> RemoteWorker | None:
         """The worker on which it is placed."""
-        placed = self._workers([self._described().placed_on])
-        return next(iter(placed), None)
+        address = self._entity.placed_on
+        return next(iter(self._workers([address])), None) if address else None
 
 
-class RemoteTasks(Mapping[object, RemoteTask]):
-    """The tasks by the user's key, with their states when they were asked for."""
-
-    def __init__(self, states: Mapping[Key, str], ask: Ask) -> None:
-        self._states = states
-        self._ask = ask
-
-    def __getitem__(self, key: object) -> RemoteTask:
-        try:
-            canonical = to_canonical(key)
-            return RemoteTask.of(canonical, self._states[canonical], self._ask)
-        except (KeyError, TypeError):
-            raise KeyError(key) from None
-
-    def __iter__(self) -> Iterator[object]:
-        return map(from_canonical, self._states)
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
-
-class RemoteScheduler(_View):
+class RemoteScheduler(_View, ShownScheduler[RemoteWorker]):
     """A scheduler in a process of its own; what `cluster.scheduler` is then."""
 
     __slots__ = ("_ask", "_process")
@@ -314,17 +227,7 @@ class RemoteScheduler(_View):
 
     listen_address = contact_address = address
 
-    @property
-    def host(self) -> str:
-        """The host of its address."""
-        return parse_address(self.address).host
-
-    ip = host
-
-    @property
-    def port(self) -> int:
-        """The port of its address."""
-        return parse_address(self.address).port
+    ip = ShownScheduler.host
 
     @property
     def id(self) -> str:
@@ -369,29 +272,15 @@ class RemoteScheduler(_View):
         return list(self.workers)
 
     @property
-    def aliases(self) -> dict[str, str]:
-        """Addresses by worker's name."""
-        return {worker.name: worker.address for worker in self.workers.values()}
+    def tasks(self) -> MappingView[object, RemoteTask]:
+        """Tasks by the user's key, with their states when they were asked for.  Cost: O(tasks)."""
+        states: dict[Key, str] = self._ask(calls.TaskStates)
+        named = {key: (key, state) for key, state in states.items()}
 
-    @property
-    def idle(self) -> dict[str, RemoteWorker]:
-        """Workers that could run more than they were given."""
-        return {a: w for a, w in self.workers.items() if w.nprocessing < w.nthreads}
+        def view(of: tuple[Key, str]) -> RemoteTask:
+            return RemoteTask.of(*of, self._ask)
 
-    @property
-    def total_nthreads(self) -> int:
-        """Threads of all workers."""
-        return sum(worker.nthreads for worker in self.workers.values())
-
-    @property
-    def total_memory(self) -> int:
-        """Bytes that all workers may use."""
-        return sum(worker.memory_limit for worker in self.workers.values())
-
-    @property
-    def tasks(self) -> RemoteTasks:
-        """Tasks by the user's key.  Cost: O(tasks)."""
-        return RemoteTasks(self._ask(calls.TaskStates), self._ask)
+        return MappingView(named, to_canonical, from_canonical, view)
 
     @property
     def unrunnable(self) -> set[RemoteTask]:
@@ -435,8 +324,4 @@ class RemoteScheduler(_View):
     def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
         """The recorded transitions of these keys, oldest first."""
         asked = [to_canonical(key) for key in keys]
-        told = self._ask(lambda n: calls.Story(n, asked))
-        return [
-            (from_canonical(record.key), record.start, record.finish, record.cause, record.at)
-            for record in told
-        ]
+        return shown_story(self._ask(lambda n: calls.Story(n, asked)))

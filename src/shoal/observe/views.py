@@ -8,8 +8,8 @@ stand below it and know its entities by their attributes only.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
-from shoal.comms.addresses import parse_address
 from shoal.ids import Key
+from shoal.observe.shown import ShownScheduler, ShownTask, ShownWorker, shown_story
 from shoal.observe.status import Status
 from shoal.protocol.keys import from_canonical, to_canonical
 
@@ -100,7 +100,7 @@ class PrefixView(_View):
         return us if us < 0 else us * PROCESSING_SECONDS
 
 
-class TaskView(_View):
+class TaskView(_View, ShownTask):
     """A task as the scheduler sees it."""
 
     __slots__ = ()
@@ -159,11 +159,6 @@ class TaskView(_View):
         """Clients that hold a future of it."""
         return {ClientView(client) for client, _ in self._entity.wants}
 
-    @property
-    def nbytes(self) -> int:
-        """Size of its result in memory; -1 if it is not known."""
-        return int(self._entity.nbytes)
-
     def get_nbytes(self) -> int:
         """Size of its result in memory; 1024 if it is not known."""
         return int(self._entity.nbytes if self._entity.nbytes >= 0 else 1024)
@@ -172,26 +167,6 @@ class TaskView(_View):
     def priority(self) -> int:
         """Smaller is sooner."""
         return int(self._entity.priority)
-
-    @property
-    def retries(self) -> int:
-        """Runs that may still fail before it does."""
-        return int(self._entity.retries)
-
-    @property
-    def suspicious(self) -> int:
-        """Workers that died as it ran there."""
-        return int(self._entity.blame)
-
-    @property
-    def run_id(self) -> int:
-        """The number of its present run; 0 if it has none."""
-        return int(self._entity.run)
-
-    @property
-    def type(self) -> str | None:
-        """Name of the type of its result, if it is known."""
-        return self._entity.kind or None
 
     @property
     def exception_text(self) -> str:
@@ -218,35 +193,10 @@ class TaskView(_View):
         return bool(self._entity.options.allow_other_workers)
 
 
-class WorkerView(_View):
+class WorkerView(_View, ShownWorker):
     """A worker as the scheduler sees it."""
 
     __slots__ = ()
-
-    @property
-    def address(self) -> str:
-        """Where it is reached."""
-        return str(self._entity.address)
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return str(self._entity.name)
-
-    @property
-    def host(self) -> str:
-        """The host it runs on."""
-        return str(self._entity.host)
-
-    @property
-    def pid(self) -> int:
-        """Its process."""
-        return int(self._entity.pid)
-
-    @property
-    def nthreads(self) -> int:
-        """Its threads for tasks."""
-        return int(self._entity.nthreads)
 
     @property
     def status(self) -> Status:
@@ -257,16 +207,6 @@ class WorkerView(_View):
     def nprocessing(self) -> int:
         """Tasks that were given to it."""
         return len(self._entity.processing)
-
-    @property
-    def memory_limit(self) -> int:
-        """Bytes; 0 if there is none."""
-        return int(self._entity.memory_limit)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the results that it holds."""
-        return int(self._entity.nbytes)
 
     @property
     def occupancy(self) -> float:
@@ -283,11 +223,6 @@ class WorkerView(_View):
     def has_what(self) -> "dict[TaskView, None]":
         """Tasks whose results it holds."""
         return {TaskView(task): None for task in self._entity.has_what}
-
-    @property
-    def resources(self) -> dict[str, float]:
-        """Abstract amounts that it offers."""
-        return dict(self._entity.resources)
 
 
 class ClientView(_View):
@@ -306,10 +241,10 @@ class ClientView(_View):
         return {TaskView(task) for task in self._entity.tasks.values()}
 
 
-class SchedulerView:
+class SchedulerView(ShownScheduler[WorkerView]):
     """What upstream's scheduler shows of its state."""
 
-    address: str
+    address: str = ""
     """Where clients and workers find it."""
 
     def __init__(self, state: Any, story: Any) -> None:
@@ -337,11 +272,6 @@ class SchedulerView:
         return MappingView(self._state.prefixes, _same, _same, PrefixView)
 
     @property
-    def aliases(self) -> dict[str, str]:
-        """Addresses by worker's name."""
-        return {worker.name: worker.address for worker in self._state.workers.values()}
-
-    @property
     def unrunnable(self) -> set[TaskView]:
         """Tasks that no connected worker may run."""
         return {TaskView(task) for task in self._state.unrunnable}
@@ -350,35 +280,6 @@ class SchedulerView:
     def queued(self) -> list[TaskView]:
         """Ready tasks that are kept until some worker has room.  Cost: O(tasks)."""
         return [TaskView(task) for task in self._state.tasks.values() if task.state == "queued"]
-
-    @property
-    def idle(self) -> dict[str, WorkerView]:
-        """Workers that could run more than they were given."""
-        return {
-            worker.address: WorkerView(worker)
-            for worker in self._state.workers.values()
-            if len(worker.processing) < worker.nthreads
-        }
-
-    @property
-    def total_nthreads(self) -> int:
-        """Threads of all workers."""
-        return int(sum(worker.nthreads for worker in self._state.workers.values()))
-
-    @property
-    def total_memory(self) -> int:
-        """Bytes that all workers may use."""
-        return int(sum(worker.memory_limit for worker in self._state.workers.values()))
-
-    @property
-    def host(self) -> str:
-        """The host of its address; empty if it is reached within this machine only."""
-        return parse_address(self.address).host
-
-    @property
-    def port(self) -> int:
-        """The port of its address; 0 if it is reached within this machine only."""
-        return parse_address(self.address).port
 
     @property
     def total_occupancy(self) -> float:
@@ -433,7 +334,4 @@ class SchedulerView:
 
     def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
         """The recorded transitions of these keys, oldest first.  Cost: O(records)."""
-        return [
-            (from_canonical(record.key), record.start, record.finish, record.cause, record.at)
-            for record in self._story.about(to_canonical(key) for key in keys)
-        ]
+        return shown_story(self._story.about(to_canonical(key) for key in keys))

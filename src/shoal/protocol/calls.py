@@ -249,11 +249,9 @@ class Identity(Part, frozen=True):
 
 
 class TaskDescription(Part, frozen=True):
-    """A task as the scheduler sees it."""
+    """A task as the scheduler sees it, but for its state, which is told by TaskStates."""
 
     key: Key
-    state: str
-    prefix: str
     nbytes: int = -1  # of its result in memory; -1: not known
     kind: str = ""  # name of the type of its result, if it is known
     retries: int = 0  # runs that may still fail before it does

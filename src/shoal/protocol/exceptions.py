@@ -155,9 +155,7 @@ def _dump(exception: BaseException, text: str, traceback_text: str) -> bytes:
 def _dump_one(exception: BaseException, attempt: _Attempt) -> bytes | None:
     """`exception` pickled in one way, or None if that fails or is too large."""
     try:
-        stream = _BoundedStream(EXCEPTION_NBYTES_MAX)
-        _ExceptionPickler(stream, attempt).dump(exception)
-        pickled = b"".join(stream.parts)
+        pickled = _pickled(exception, attempt, EXCEPTION_NBYTES_MAX)
         if b"__main__" not in pickled:
             return pickled
     except BaseException:
@@ -187,6 +185,12 @@ class _ExceptionPickler(pickle.Pickler):
         return _reduce(value, self.attempt)
 
 
+def _pickled(value: object, attempt: _Attempt, nbytes_max: int) -> bytes:
+    stream = _BoundedStream(nbytes_max)
+    _ExceptionPickler(stream, attempt).dump(value)
+    return b"".join(stream.parts)
+
+
 def _cloudpickled(value: object, attempt: _Attempt) -> bytes:
     import cloudpickle
 
@@ -213,12 +217,11 @@ def _reduce_exception(exception: BaseException, attempt: _Attempt) -> Any:
     function: Callable[..., Any]
     left_out: list[str] = []
     state: Any
-    if attempt.lightened:
-        arguments, state, left_out = _lightened(exception)
+    if attempt.without_init:
+        arguments, state = exception.args, vars(exception)
+        if attempt.lightened:
+            arguments, state, left_out = _lightened(exception)
         function, arguments = _without_init, (type(exception), arguments)
-    elif attempt.without_init:
-        function, arguments = _without_init, (type(exception), exception.args)
-        state = vars(exception)
     else:
         reduced = exception.__reduce_ex__(5)
         if isinstance(reduced, str) or len(reduced) > 3:
@@ -256,15 +259,14 @@ def _lightened(exception: BaseException) -> tuple[tuple[Any, ...], dict[str, Any
 
 def _problem_of(part: object) -> str:
     """Why a part of an exception can't travel; empty if it can."""
-    stream = _BoundedStream(EXCEPTION_NBYTES_MAX // 2)
+    attempt = _Attempt(with_links=False, without_init=True)
     try:
         try:
-            _ExceptionPickler(stream, _Attempt(with_links=False, without_init=True)).dump(part)
-            pickled = b"".join(stream.parts)
+            pickled = _pickled(part, attempt, EXCEPTION_NBYTES_MAX // 2)
         except TooLarge:
             return f"a {kind_of(part)} that is too large"
         except Exception:
-            pickled = _cloudpickled(part, _Attempt(with_links=False, without_init=True))
+            pickled = _cloudpickled(part, attempt)
         pickle.loads(pickled)
     except BaseException as error:
         return f"a {kind_of(part)} raised {text_of(error)[:_REASON_MAX]}"

@@ -9,11 +9,11 @@ from typing import Final
 
 from shoal.comms.addresses import parse_address
 from shoal.comms.errors import AddressError, ListenError
+from shoal.comms.tcp import listen_at
 from shoal.web.errors import OtherSite, PageAddressError, UnknownHost
 
 DEFAULT_PORT: Final = 8787
 PORT_MAX: Final = 65_535
-_BACKLOG: Final = 128
 
 
 def parse_page_address(given: object, default_host: str) -> tuple[str, int] | None:
@@ -47,19 +47,12 @@ def bind_page(host: str, port: int) -> socket.socket:
         ListenError: the host is not ours, or the port not for us.
     """
     while True:
-        sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind((host, port))
-            sock.listen(_BACKLOG)
-            sock.setblocking(False)
+            return listen_at(host, port)
         except OSError as error:
-            sock.close()
-            if error.errno == errno.EADDRINUSE and port:
-                port = port + 1 if port < PORT_MAX else 0
-                continue
-            raise ListenError.failed(f"http://{host}:{port}", error.strerror or "") from error
-        return sock
+            if error.errno != errno.EADDRINUSE or not port:
+                raise ListenError.failed(f"http://{host}:{port}", error.strerror or "") from error
+            port = port + 1 if port < PORT_MAX else 0
 
 
 class Visitors:

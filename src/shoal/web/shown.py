@@ -10,6 +10,5 @@ from shoal.scheduler.machine.step import SchedulerMachine
 class Shown(Protocol):
     """A scheduler, to be read only."""
 
-    id: str
     address: str
     machine: SchedulerMachine

@@ -1,13 +1,13 @@
 """What a zygote may import for its children, and that nothing of it is shared that must differ."""
 
 import os
-import subprocess
 import sys
 
 import pytest
 
 from shoal.nanny import warming
 from shoal.nanny.bootstrap import kind_of_interpreter
+from tests.programs import printed_by
 
 
 def test_each_module_has_a_bit_and_the_earlier_ones_come_first() -> None:
@@ -51,10 +51,7 @@ for reseeds in (False, False, True, True):
 def test_siblings_draw_different_numbers_and_libraries_start_no_threads() -> None:
     pytest.importorskip("numpy")
     environ = os.environ | dict.fromkeys(warming.THREAD_COUNTS, "1")
-    done = subprocess.run(
-        [sys.executable, "-c", SIBLINGS], env=environ, capture_output=True, text=True, check=True
-    )
-    nthreads, same, as_well, one, another = done.stdout.split()
+    nthreads, same, as_well, one, another = printed_by("-c", SIBLINGS, environ=environ).split()
     assert nthreads == "1"
     assert same == as_well
     assert len({same, one, another}) == 3

@@ -17,6 +17,7 @@ import pytest
 from shoal.nanny.errors import CannotFork, ProcessDied
 from shoal.nanny.process import ServiceProcess
 from shoal.nanny.zygotes import ZygoteProcess
+from tests.programs import ROOT, path_with
 from tests.unit.nanny.birth import SECONDS_MAX, born, process_of, words_of, zygote
 
 METHODS = ["fork", "spawn"]
@@ -249,14 +250,20 @@ def test_memory_is_guarded_by_the_owner_when_the_zygote_is_gone() -> None:
     asyncio.run(main())
 
 
+async def asked_of_a_stopped_one() -> tuple[ZygoteProcess, ServiceProcess, asyncio.Task[None]]:
+    """The zygote, the process that it was asked for, and the start of that, which waits."""
+    stopped = zygote()
+    os.kill(stopped.pid, signal.SIGSTOP)
+    process = process_of("rest")
+    starting = asyncio.create_task(process.start())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # its life has begun, and waits for an answer
+    return stopped, process, starting
+
+
 def test_a_zygote_that_dies_while_it_is_asked_is_replaced() -> None:
     async def main() -> None:
-        stopped = zygote()
-        os.kill(stopped.pid, signal.SIGSTOP)
-        process = process_of("rest")
-        starting = asyncio.create_task(process.start())
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)  # its life has begun, and waits for an answer
+        stopped, process, starting = await asked_of_a_stopped_one()
         os.kill(stopped.pid, signal.SIGKILL)
         await starting
         await process.ready(SECONDS_MAX)
@@ -285,12 +292,7 @@ def test_an_end_is_noticed_even_if_the_zygote_stands_still() -> None:
 
 def test_a_start_that_is_given_up_leaves_no_process() -> None:
     async def main() -> None:
-        stopped = zygote()
-        os.kill(stopped.pid, signal.SIGSTOP)
-        process = process_of("rest")
-        starting = asyncio.create_task(process.start())
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)  # as above
+        stopped, process, starting = await asked_of_a_stopped_one()
         starting.cancel()
         await asyncio.wait((starting,))
         os.kill(stopped.pid, signal.SIGCONT)
@@ -361,15 +363,13 @@ asyncio.run(main())
 def owner(how: str, deed: str, marks: Path) -> subprocess.Popen[str]:
     """A program with one process of a zygote; it ends when it is told to."""
     command = [sys.executable, "-c", SCRIPT, how, deed, str(marks)]
-    root = str(Path(__file__).parents[3])
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])},
+        env={**os.environ, "PYTHONPATH": path_with(ROOT)},
     )
 
 

@@ -138,8 +138,6 @@ def _describe(task: Task) -> TaskDescription:
     failure = task.failure
     return TaskDescription(
         task.key,
-        task.state,
-        task.prefix.name,
         nbytes=task.nbytes,
         kind=task.kind,
         retries=task.retries,

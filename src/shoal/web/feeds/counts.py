@@ -42,7 +42,7 @@ def counts(state: SchedulerState, nawaited: int, target_seconds: float) -> dict[
         "memory": state.ntasks[MEMORY],
         "processing": state.ntasks[PROCESSING],
         "released": state.ntasks[RELEASED],
-        "saturated": sum(worker.nsent > worker.nbegun_max for worker in workers),
+        "saturated": len(state.piped),
         "tasks": len(state.tasks),
         "unrunnable": state.ntasks[NO_WORKER] + (0 if workers else state.ntasks[QUEUED]),
         "waiting": state.ntasks[WAITING],

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
 from shoal.ids import Key
-from shoal.observe.inside import RunningTask, current_task
+from shoal.observe.inside import TaskHost, current_task
 from shoal.worker.model.entities import Run
 from shoal.worker.shell.errors import NoWorkerHere
 
 
-class Host(Protocol):
+class Host(TaskHost, Protocol):
     """What code that runs in a task may ask of its worker."""
 
     @property
@@ -30,23 +30,8 @@ class Host(Protocol):
         """How many tasks it runs at once."""
 
     @property
-    def scheduler_address(self) -> str:
-        """The scheduler that it works for."""
-
-    @property
     def local_directory(self) -> str:
         """Where it may leave files."""
-
-    @property
-    def client_keyring(self) -> Any:
-        """What proves a client of its tasks; None: it has to be looked up by the address."""
-
-    @property
-    def before_close(self) -> list[Callable[[], object]]:
-        """Functions that are called, on its loop, as it begins to close."""
-
-    def on_waiting(self, task: RunningTask, change: int) -> None:
-        """`task` waits for so many results of others more, or less.  From any thread."""
 
     @property
     def data(self) -> Mapping[Any, object]:

@@ -41,7 +41,6 @@ from shoal.worker.machine.effects import (
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import FAILED, WITHDRAWN, Run, RunEnded
 from shoal.worker.shell.context import Host, current_worker
-from shoal.worker.shell.descriptors import reopen_standard
 from shoal.worker.shell.errors import UnknownCode
 from shoal.worker.shell.functions import CodeTable
 from shoal.worker.shell.link import SchedulerLink
@@ -180,7 +179,6 @@ class Feed:
 
     def heartbeat(self, memory_bytes: int) -> None:
         """Say that the worker lives, and how it fares."""
-        reopen_standard()
         if self.link.is_up:
             nexecuting = self.threads.nexecuting
             self.link.send([WorkerHeartbeat(memory_bytes, nexecuting, len(self._waiting))])

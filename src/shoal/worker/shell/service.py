@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 import psutil
 
 from shoal import config
-from shoal.comms import AuthenticationError, Connection, Listener, find_token, listen
+from shoal.comms import Connection, Listener, listen, require_token
 from shoal.comms.addresses import INPROC, TCP, is_own_host, parse_address
 from shoal.observe.inside import RunningTask
 from shoal.observe.limits import memory_limit_bytes, thread_count
@@ -29,6 +29,7 @@ from shoal.version import VERSION
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import MachineSettings, Run
 from shoal.worker.shell.context import RunContext, live_workers
+from shoal.worker.shell.descriptors import reopen_standard
 from shoal.worker.shell.errors import WorkerRefused
 from shoal.worker.shell.feed import Feed
 from shoal.worker.shell.link import SchedulerLink
@@ -54,11 +55,6 @@ class Worker:
 
     is_watched = False
     """Whether another process tells why it ends."""
-
-    _heartbeat: asyncio.TimerHandle | None = None
-    _reconnecting: asyncio.Task[None] | None = None
-    _closing: asyncio.Task[None] | None = None
-    _finished: asyncio.Event | None = None
 
     predecessor = (0, "")
     """Process id and death of the worker whose place it takes, as whoever saw that tells it."""
@@ -143,6 +139,10 @@ class Worker:
         self._keyring = keyring if token is None else Keyring.from_token(token)
         self._death_timeout = death_timeout
         self._process = psutil.Process()
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._finished: asyncio.Event | None = None
         # Made by `start`:
         self._loop: asyncio.AbstractEventLoop
         self._feed: Feed | None = None
@@ -201,10 +201,7 @@ class Worker:
     async def _set_up(self) -> Feed:
         keyring = self._keyring
         if keyring is None:
-            token = find_token(self.scheduler_address)
-            if token is None:
-                raise AuthenticationError.missing_key(self.scheduler_address, "worker")
-            keyring = Keyring.from_token(token)
+            keyring = Keyring.from_token(require_token(self.scheduler_address, "worker"))
         self._listener = await listen(
             self._listen_address or self._choose_address(),
             keyring.only("worker"),
@@ -361,6 +358,7 @@ class Worker:
         """Say that the worker lives; again and again."""
         feed = self._feed
         assert feed is not None
+        reopen_standard()
         rss_bytes = self._process.memory_info().rss
         feed.heartbeat(rss_bytes)
         if self.is_watched:  # else the process is not ours alone

@@ -21,6 +21,7 @@ from time import monotonic, perf_counter, time
 from types import CoroutineType
 from typing import Any, Final
 
+from shoal.comms.cancellation import is_our_cancellation
 from shoal.ids import Key
 from shoal.protocol.exceptions import tell_unreadable, to_failure
 from shoal.protocol.payload import dump_small, kind_of, load, nbytes_of
@@ -411,9 +412,8 @@ async def _guarded(
     try:
         return await coroutine, None
     except BaseException as error:
-        ours = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and ours is not None and ours.cancelling():
-            raise  # it is us who are cancelled, and not the task that says so
+        if is_our_cancellation(error):
+            raise
         return None, error
 
 
