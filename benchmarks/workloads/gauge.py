@@ -27,6 +27,7 @@ class Gauge:
     """A timer that asks to be called every few milliseconds, and notes when it was."""
 
     loop: asyncio.AbstractEventLoop
+    tick_seconds: float = TICK_SECONDS
     longest_late_seconds: float = 0.0
     longest_busy_seconds: float = 0.0
     due_at: float = 0.0
@@ -35,33 +36,38 @@ class Gauge:
 
     def start(self) -> None:
         """From now on."""
-        self.due_at = time.perf_counter() + TICK_SECONDS
+        self.due_at = time.perf_counter() + self.tick_seconds
         self.thread_seconds = time.thread_time()
-        self.timer = self.loop.call_later(TICK_SECONDS, self.tick)
+        self.timer = self.loop.call_later(self.tick_seconds, self.tick)
 
     def tick(self) -> None:
+        """Note, and go on."""
+        self.note()
+        self.start()
+
+    def note(self) -> None:
         """Note how late it is, and how much of that was the loop's own work."""
         late_seconds = time.perf_counter() - self.due_at
         busy_seconds = time.thread_time() - self.thread_seconds
         self.longest_late_seconds = max(self.longest_late_seconds, late_seconds)
         self.longest_busy_seconds = max(
-            self.longest_busy_seconds, min(busy_seconds, late_seconds + TICK_SECONDS)
+            self.longest_busy_seconds, min(busy_seconds, late_seconds + self.tick_seconds)
         )
-        self.start()
 
     def stop(self) -> Longest:
-        """No more ticks."""
+        """No more ticks; what has been going on since the last one counts."""
         assert self.timer is not None
         self.timer.cancel()
+        self.note()
         return Longest(self.longest_late_seconds, self.longest_busy_seconds)
 
 
 _gauges: list[Gauge] = []
 
 
-def start_gauge() -> None:
+def start_gauge(tick_seconds: float = TICK_SECONDS) -> None:
     """Begin to measure in this process."""
-    gauge = Gauge(asyncio.get_running_loop())
+    gauge = Gauge(asyncio.get_running_loop(), tick_seconds)
     _gauges.append(gauge)
     gauge.start()
 

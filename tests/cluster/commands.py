@@ -3,17 +3,15 @@
 import contextlib
 import os
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest import mock
 
-ROOT = Path(__file__).resolve().parents[2]
-DROP_IN = ROOT / "drop-in" / "src"
+from tests.programs import DROP_IN, ROOT, STRICT, path_with
+
 SECONDS_MAX = 30.0
 
-STRICT = (sys.executable, "-W", "error")
 MODULE_OF_COMMAND = "import runpy, sys; command = sys.argv.pop(1); " + (
     "runpy.run_module('distributed.cli.dask_' + command, run_name='__main__', alter_sys=True)"
 )
@@ -28,8 +26,7 @@ FACES = {
 def variables(home: Path) -> dict[str, str]:
     """An environment in which a user with another home would be, and the drop-in installed."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("XDG_")}
-    places = [str(_metadata(home)), str(DROP_IN), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    path = os.pathsep.join(places)
+    path = path_with(_metadata(home), DROP_IN, ROOT)
     return {**kept, "HOME": str(home), "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 

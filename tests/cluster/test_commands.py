@@ -6,8 +6,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import urllib.request
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 
 from shoal import Client
 from tests.cluster.commands import FACES, SECONDS_MAX, Command, environment
+from tests.programs import printed_by
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 
@@ -326,8 +325,4 @@ def test_the_old_spelling_of_nworkers_is_taken_with_a_hint(start):
 
 
 def test_python_runs_the_package_as_the_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "shoal"], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert "Usage: python -m shoal" in done.stdout
-    assert done.stderr == ""
+    assert "Usage: python -m shoal" in printed_by("-m", "shoal")

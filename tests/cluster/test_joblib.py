@@ -1,15 +1,12 @@
 """joblib's backend `dask` runs on shoal, through the drop-in that it imports as `distributed`."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "drop-in" / "src"
+from tests.programs import DROP_IN, printed_by_script
+
 SCRIPT = """
-import sys
-sys.path.insert(0, {source!r})
 import numpy
 from joblib import Parallel, delayed, parallel_config
 from shoal import Client
@@ -34,13 +31,8 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("processes", [False, True])
 def test_parallel_calls_give_results_and_errors(processes: bool, tmp_path: Path) -> None:
     pytest.importorskip("joblib")
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(source=str(SOURCE), processes=processes))
-    answer = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=50, check=False
-    )
-    assert answer.stderr == ""
-    total, lengths, sums, refusal = answer.stdout.splitlines()
+    printed = printed_by_script(SCRIPT.format(processes=processes), tmp_path, path=(DROP_IN,))
+    total, lengths, sums, refusal = printed.splitlines()
     assert int(total) == sum(n * n for n in range(1000))
     assert lengths == "[5000, 2]"
     assert sums == "400000"

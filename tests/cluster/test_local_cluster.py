@@ -21,6 +21,7 @@ from shoal.comms import ListenError
 from shoal.deploy.errors import ClusterClosed, UnknownOptions, WrongWith
 from shoal.errors import UnsupportedOption
 from shoal.nanny.errors import NotPlain, ProcessDied
+from tests.programs import STRICT, printed_by_script
 
 SCRIPT = """
 import json, sys
@@ -71,17 +72,7 @@ with Client(n_workers=1, threads_per_worker=1, processes=True) as client:
 
 def test_workers_start_without_heavy_imports_and_without_the_users_main(tmp_path: Path) -> None:
     """Of a program, that is, which has not imported them itself."""
-    script = tmp_path / "script.py"
-    script.write_text(LOOK)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout.splitlines() == ["[]", "None"]
-    assert done.stderr == ""
+    assert printed_by_script(LOOK, tmp_path) == "[]\nNone\n"
 
 
 def test_workers_know_the_configuration_and_the_path(
@@ -369,7 +360,7 @@ def descendants() -> set[int]:
 def start_script() -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     """A program with a cluster, and the cluster's processes."""
     script = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", SCRIPT],
+        [*STRICT, "-c", SCRIPT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

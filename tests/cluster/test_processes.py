@@ -4,14 +4,13 @@ import _thread
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from shoal import wait
 from tests.cluster.faces import ask
+from tests.programs import DROP_IN, printed_by_script
 
 VERBATIM = """
 from {module} import Client
@@ -28,26 +27,13 @@ print(client.run_on_scheduler(
 client.close()
 """
 
-DROP_IN = Path(__file__).parents[2] / "drop-in" / "src"
-
 
 @pytest.mark.parametrize("processes", [False, True])
 @pytest.mark.parametrize("module", ["shoal", "dask.distributed"])
 def test_a_script_without_a_main_guard_runs_and_prints_nothing_else(module, processes, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(VERBATIM.format(module=module, processes=processes))
-    path = os.pathsep.join([str(DROP_IN), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": path},
-        check=False,
-    )
-    assert done.stderr == ""
-    assert done.stdout.split() == ["100000", "True", "2", "memory"]
-    assert done.returncode == 0
+    text = VERBATIM.format(module=module, processes=processes)
+    printed = printed_by_script(text, tmp_path, path=(DROP_IN,))
+    assert printed.split() == ["100000", "True", "2", "memory"]
 
 
 MAIN_CLASSES = """
@@ -70,13 +56,7 @@ with Client(n_workers=1, threads_per_worker=1, processes=True) as client:
 
 
 def test_classes_of_the_script_itself_travel_both_ways(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(MAIN_CLASSES)
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stderr == ""
-    assert done.stdout.strip() == "Point(x=8) True"
+    assert printed_by_script(MAIN_CLASSES, tmp_path) == "Point(x=8) True\n"
 
 
 def test_large_arrays_move_between_workers_and_to_the_client(play_in_processes):
@@ -199,17 +179,7 @@ print(os.path.exists(path))
 
 
 def test_children_of_a_fork_end_at_once_and_leave_the_cluster_and_its_files_alone(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(FORKS)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert done.stdout.split() == [
+    assert printed_by_script(FORKS, tmp_path).split() == [
         *(["0", "True", "3"] * 3),
         *["FutureCancelledError", "ClientClosed", "0", "True", "3"],
         *["3", "False"],
@@ -235,22 +205,11 @@ with dask.config.set({{"shoal.nanny.start-method": {method!r}}}):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_workers_agree_on_hashes_and_their_libraries_start_no_threads(method, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(FACTS.format(method=method))
     environ = {
         k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "PYTHONHASHSEED")
     }
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=environ,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert done.returncode == 0
-    lines = done.stdout.splitlines()
+    text = FACTS.format(method=method)
+    lines = printed_by_script(text, tmp_path, environ=environ).splitlines()
     assert len(lines) == 2  # both workers of a cluster say the same: one parent, one hash
     assert lines[0] == lines[1]  # and so does the next cluster, whose parent is the same
     assert lines[0].startswith("('1', ")

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +17,8 @@ from typing import Any
 import psutil
 
 from tests.faults.work import NSTEPS, RESULT
+from tests.leaks import described
+from tests.programs import STRICT
 
 MARK = "SHOAL_TEST_MARK"
 """A variable that every process of a run inherits, whoever its parent is by now."""
@@ -60,7 +61,7 @@ class Folders:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """An interpreter in a session of its own, as if it had a terminal to itself."""
         return subprocess.Popen(
-            [sys.executable, "-W", "error", *arguments],
+            [*STRICT, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -78,12 +79,13 @@ class Folders:
     def left(self) -> list[str]:
         """Processes that won't end, which are ended then after all, and files."""
         _, alive = psutil.wait_procs(list(marked(self.mark)), timeout=END_SECONDS_MAX)
-        found = [f"process {_described(process)}" for process in alive]
+        found = [f"process {described(process)}" for process in alive]
         for process in alive:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        found += [str(path) for path in sorted(self.folder.rglob("*")) if not path.is_dir()]
-        found += [str(path) for path in self.folder.glob("tmp/*")]
+        for path in sorted(self.folder.rglob("*")):
+            if not path.is_dir() or path.parent == self.folder / "tmp":
+                found.append(str(path))
         return found + sorted(_names(SHARED_MEMORY) - self._shared)
 
 
@@ -140,13 +142,6 @@ def marked(mark: str) -> Iterator[psutil.Process]:
                 yield psutil.Process(int(name))
         except (OSError, psutil.NoSuchProcess):
             continue  # somebody else's, or it has just ended
-
-
-def _described(process: psutil.Process) -> str:
-    try:
-        return f"{process.pid} ({' '.join(process.cmdline())})"
-    except psutil.Error:
-        return str(process.pid)
 
 
 def _names(folder: Path) -> set[str]:

@@ -1,8 +1,6 @@
 """One seed, one story: chance comes from the seed, and from nothing else."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -10,6 +8,7 @@ from shoal.sim.plan import from_text
 from shoal.sim.run import run
 from shoal.sim.streams import Streams
 from shoal.sim.swarm import expand
+from tests.programs import printed_by
 
 PROGRAM = """
 from shoal.sim.run import run
@@ -21,14 +20,7 @@ for seed in range(0, 60, 3):
 
 def fingerprints(hash_seed: str) -> list[str]:
     """Of some seeds, in a process whose hashes of texts are its own."""
-    answer = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return answer.stdout.split()
+    return printed_by("-c", PROGRAM, environ={**os.environ, "PYTHONHASHSEED": hash_seed}).split()
 
 
 def test_traces_do_not_depend_on_hashes() -> None:

@@ -15,10 +15,15 @@ RECOVERY_ROUNDS = 20
 RECOVERY_MS_MAX = 100
 
 
-def tests_pass(name: str, *arguments: str) -> Figure:
-    """A figure of the tests that pytest finds under `arguments`."""
+def run_pytest(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the tests that pytest finds under `arguments`."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def tests_pass(name: str, *arguments: str) -> Figure:
+    """A figure of the same tests."""
+    done = run_pytest(*arguments)
     counts = re.findall(r"(\d+ \w+)(?=,| in )", done.stdout.splitlines()[-1])
     passed = done.returncode == 0 and any(count.endswith("passed") for count in counts)
     return Figure(name, ", ".join(counts) or done.stdout[-300:], "all pass", passed)

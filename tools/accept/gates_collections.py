@@ -1,16 +1,12 @@
 """Collections against the released `distributed`, the scheduler's loop meanwhile, and a crowd."""
 
-import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools.accept.figure import GATES, Figure
-from tools.accept.gates_speed import ORACLE
+from tools.accept.gates_speed import take, verdicts
 
 if TYPE_CHECKING:
-    from benchmarks.bench import Workload
     from benchmarks.record import Record
 
 ROUNDS = 3
@@ -24,10 +20,11 @@ def collections() -> Iterator[Figure]:
     """Each workload, both sides in turn, and what the budgets say about all of them."""
     from benchmarks.workloads.collections import COLLECTIONS
 
-    record = _record(("distributed", "shoal"), COLLECTIONS, "collections.jsonl")
+    sides = ("distributed", "shoal")
+    record = take(sides, COLLECTIONS, nrounds=ROUNDS, file="collections.jsonl")
     yield from _failures(record)
     yield from _rows(record)
-    yield from _verdicts(record)
+    yield from verdicts(record)
     yield _longest(record)
 
 
@@ -36,24 +33,9 @@ def crowd() -> Iterator[Figure]:
     """Two hundred workers in one process: idle, and closed."""
     from benchmarks.registry import select
 
-    record = _record(("shoal",), select(("crowd",)), "crowd.jsonl")
+    record = take(("shoal",), select(("crowd",)), nrounds=ROUNDS, file="crowd.jsonl")
     yield from _failures(record)
-    yield from _verdicts(record)
-
-
-def _record(names: tuple[str, ...], workloads: "tuple[Workload, ...]", file: str) -> "Record":
-    from benchmarks.environment import make_sides
-    from benchmarks.record import take_record
-
-    path = Path(".benchmarks") / file
-    path.parent.mkdir(exist_ok=True)
-    return take_record(
-        make_sides(names, oracle=os.environ.get(ORACLE)),
-        workloads,
-        nrounds=ROUNDS,
-        path=path,
-        say=lambda text: print(text, file=sys.stderr, flush=True),
-    )
+    yield from verdicts(record)
 
 
 def _failures(record: "Record") -> Iterator[Figure]:
@@ -77,20 +59,6 @@ def _rows(record: "Record") -> Iterator[Figure]:
             f"{mine:.2f} s and {theirs:.2f} s",
             f">= {RATIO_MIN} x distributed",
             passed=compared.ratio >= RATIO_MIN,
-        )
-
-
-def _verdicts(record: "Record") -> Iterator[Figure]:
-    for verdict in record.verdicts():
-        budget = verdict.budget
-        measured = "nothing" if verdict.measured is None else f"{verdict.measured:.3g}"
-        unit = f"x {budget.against}" if budget.is_ratio else budget.unit
-        sign = ">=" if budget.is_ratio else "<="
-        yield Figure(
-            budget.name.replace("_", " "),
-            f"{measured} {unit}",
-            f"{sign} {budget.limit:g} {unit}",
-            verdict.passed,
         )
 
 

@@ -15,10 +15,9 @@ from xml.etree import ElementTree
 import dask
 
 from tools.accept.figure import GATES, Figure
+from tools.accept.gates_speed import ORACLE
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-ORACLE: Final = "SHOAL_ORACLE"
-"""Names an interpreter with `distributed` and the packages below; without it, one is made."""
 SUITE: Final = "tests/test_distributed.py"
 PACKAGES: Final = ("pytest", "pandas", "pyarrow", "tables", "sqlalchemy", "zarr", "h5py")
 RUN_SECONDS_MAX: Final = 900

@@ -2,17 +2,16 @@
 
 import json
 import re
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
+from tests.programs import ROOT, run_python
 from tools.accept.figure import GATES, Figure
 
-ROOT = Path(__file__).resolve().parents[2]
+RUN_SECONDS_MAX = 300.0
 DEMO_SECONDS_MAX = 30.0
 SUM = 16_000_000.0
 
@@ -104,12 +103,5 @@ def _quiet(what: str, errors: str) -> Figure:
 def _run(*command: str) -> tuple[int, str, str]:
     """Exit status, stdout and stderr of a Python with warnings as errors, anywhere but here."""
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, "-W", "error", *command],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        done = run_python(*command, cwd=folder, seconds_max=RUN_SECONDS_MAX)
     return done.returncode, done.stdout, done.stderr

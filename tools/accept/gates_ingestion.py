@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from tools.accept.figure import GATES, Figure
+from tools.accept.gates_collections import BLOCKED_MS_MAX
 
 FEW, MANY = 10_000, 150_000
 PROCESSOR_US_MAX = 60.0
 GROWTH_MAX = 2.0
 """Of the cost per task, from few to many; quadratic growth would be 15."""
-BLOCKED_MS_MAX = 20.0
 
 
 @GATES.register("ingestion")

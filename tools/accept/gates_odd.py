@@ -1,15 +1,12 @@
 """Odd tasks: whatever a task raises, returns or does, its worker goes on."""
 
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from xml.etree import ElementTree
 
 from tools.accept.figure import GATES, Figure
+from tools.accept.gates_cluster import run_pytest
+from tools.accept.gates_dask import read_report
 
-ROOT = Path(__file__).resolve().parents[2]
 SUITE = "tests/cluster/test_odd_endings.py"
 ENDINGS_MIN = 40
 SECONDS_MAX = 5.0
@@ -19,15 +16,14 @@ SECONDS_MAX = 5.0
 def odd_endings() -> Figure:
     """Every case of docs/odd-tasks.md on two worker processes, whose numbers are compared after."""
     with tempfile.TemporaryDirectory() as folder:
-        report = os.path.join(folder, "report.xml")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", SUITE]
-        command += ["--junitxml", report, "-o", "junit_duration_report=call"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        cases = list(ElementTree.parse(report).iter("testcase"))
-    seconds = {case.get("name", ""): float(case.get("time", "inf")) for case in cases}
+        report = Path(folder) / "report.xml"
+        settings = ("--junitxml", str(report), "-o", "junit_duration_report=call")
+        done = run_pytest(SUITE, *settings)
+        found = read_report(report.read_text(encoding="utf-8"))
+    seconds = {**found.passed, **found.failed, **found.skipped}
     endings = {name: taken for name, taken in seconds.items() if "odd_ending" in name}
     slowest = max(endings, key=endings.__getitem__, default="")
-    failed = [case.get("name", "") for case in cases if len(case)]
+    failed = [*found.failed, *found.skipped]
     passed = (
         done.returncode == 0
         and not failed

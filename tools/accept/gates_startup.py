@@ -2,16 +2,16 @@
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
+from tests.programs import run_python
 from tools.accept.figure import GATES, Figure
 
 ROUNDS = 7
+RUN_SECONDS_MAX = 120.0
 COLD_SECONDS_MAX = 0.6
 WARM_SECONDS_MAX = 0.15
 IMPORT_SECONDS_MAX = 0.1
@@ -78,14 +78,7 @@ def _run(program: str, environ: dict[str, str]) -> dict[str, Any]:
     Raises:
         RuntimeError: it failed, or said something on stderr.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        env=environ,
-        timeout=120,
-        check=False,
-    )
+    done = run_python("-c", program, environ=environ, seconds_max=RUN_SECONDS_MAX)
     if done.returncode or done.stderr:
         raise RuntimeError(done.stderr or f"exit code {done.returncode}")
     found: dict[str, Any] = json.loads(done.stdout)

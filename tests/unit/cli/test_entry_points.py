@@ -24,4 +24,4 @@ def test_an_entry_point_is_a_command_of_that_name(name, home):
     module, _, attribute = home.partition(":")
     command = getattr(importlib.import_module(module), attribute)
     assert isinstance(command, click.Command)
-    assert command.name in (name.removeprefix("dask-"), "main")
+    assert command.name == {"shoal": "main"}.get(name, name.removeprefix("dask-"))

@@ -5,8 +5,6 @@ import gc
 import inspect
 import os
 import signal
-import subprocess
-import sys
 import threading
 import weakref
 from concurrent.futures import CancelledError
@@ -20,6 +18,7 @@ from shoal.client.errors import BlockingCall, ClientClosed, NoClient
 from shoal.client.submitting import MAP_SLICE_TASKS
 from shoal.client.waiting import as_completed, wait
 from shoal.protocol.messages import ReleaseTasks, SubmitTasks
+from tests.programs import ROOT, printed_by
 from tests.unit.client.fake_scheduler import TOKEN, FakeScheduler
 
 
@@ -342,13 +341,7 @@ def test_every_method_has_both_faces_with_one_signature():
 
 
 def test_the_generated_client_is_fresh():
-    done = subprocess.run(
-        [sys.executable, "tools/make_blocking.py", "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert printed_by("tools/make_blocking.py", "--check", cwd=ROOT) == ""
 
 
 def test_the_default_client_is_the_newest_open_one(scheduler):
@@ -385,14 +378,7 @@ work()
 
 @pytest.mark.parametrize("end", ["", "raise SystemExit(0)", "client = Client(processes=False)"])
 def test_a_cluster_that_a_dropped_client_started_is_closed_quietly(end):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", OWNER + end],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    assert printed_by("-c", OWNER + end) == "1\n"
 
 
 SCRIPT = """
@@ -410,14 +396,7 @@ print(client.gather(futures)[-1])
 
 
 def test_a_program_that_just_ends_is_quiet():
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "9\n", "")
+    assert printed_by("-c", SCRIPT, path=(ROOT,)) == "9\n"
 
 
 def test_a_map_that_outlives_its_scheduler_leaves_no_future_that_waits_for_ever(client, scheduler):

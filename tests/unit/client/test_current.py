@@ -1,8 +1,6 @@
 """Which client dask computes with, whatever is installed under the name `distributed`."""
 
-import os
 import re
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -10,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from shoal.client import current
-
-ROOT = Path(__file__).parents[3]
+from tests.programs import DROP_IN, ROOT, printed_by
 
 SCRIPT = """
 import dask
@@ -50,13 +47,7 @@ sys.meta_path.insert(0, Hidden)
 
 
 def run(*path: Path, script: str = SCRIPT) -> list[str]:
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT]))}
-    command = [sys.executable, "-W", "error", "-c", script]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, env=environ, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.split("\n")[:-1]
+    return printed_by("-c", script, path=(*path, ROOT)).split("\n")[:-1]
 
 
 @pytest.fixture
@@ -75,7 +66,7 @@ def another(tmp_path):
 @pytest.fixture
 def dropped_in(tmp_path):
     """The package that leads to us, as it is once installed."""
-    (tmp_path / "distributed").symlink_to(ROOT / "drop-in" / "src" / "distributed")
+    (tmp_path / "distributed").symlink_to(DROP_IN / "distributed")
     return tmp_path
 
 
@@ -142,20 +133,8 @@ def test_dask_computes_with_the_client_of_a_block_whatever_a_user_had_set():
         assert current.find_client() is None
 
 
-def test_blocks_that_end_out_of_order_leave_dask_as_it_was():
-    import dask
-
-    with dask.config.set(scheduler="threads"):
-        first = current.enter(Someone(), for_dask=True)
-        second = current.enter(Someone(), for_dask=True)
-        current.leave(first)
-        current.leave(second)
-        assert dask.config.get("scheduler") == "threads"
-    current._context.set(None)
-
-
-def test_a_block_goes_on_computing_with_its_client_after_an_earlier_one_has_ended():
-    """As in the threads of a worker, where blocks begin and end in any order."""
+def test_blocks_may_end_out_of_order_the_last_computes_to_its_end_and_leaves_dask_as_it_was():
+    """As in the threads of a worker."""
     import dask
 
     with dask.config.set(scheduler="threads"):

@@ -2,7 +2,6 @@
 
 import enum
 import pickle
-import subprocess
 import sys
 import threading
 from collections import OrderedDict
@@ -28,6 +27,7 @@ from shoal.protocol.payload import (
     load_call,
     nbytes_of,
 )
+from tests.programs import printed_by
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 values = st.recursive(
@@ -123,8 +123,7 @@ def test_what_lives_in_main_is_sent_by_value() -> None:
         "b = Box(); b.inside = 5\n"
         "sys.stdout.write(dump_function(double).hex() + ' ' + dump(b)[0].hex())\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    function_hex, box_hex = done.stdout.decode().split()
+    function_hex, box_hex = printed_by("-c", script).split()
     function: Any = load(bytes.fromhex(function_hex))
     assert function(4) == 8
     box: Any = load(bytes.fromhex(box_hex))

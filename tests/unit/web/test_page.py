@@ -3,8 +3,6 @@
 import asyncio
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import monotonic
@@ -20,6 +18,7 @@ from shoal.testing.watching import captured_logger
 from shoal.web.addresses import Visitors, bind_page
 from shoal.web.plain import PlainServer
 from shoal.worker.shell.service import Worker
+from tests.programs import printed_by
 from tests.unit.web.visitor import say, visit
 
 CLOSE_SECONDS_MAX = 1.0  # a tenth of that on a machine that does nothing else
@@ -86,31 +85,23 @@ async def test_load_balancers_may_ask_for_the_head_alone() -> None:
 
 
 @pytest.mark.parametrize("path", ["/status", "/health", "/static/nothing.js", "/static/../page.py"])
-def test_every_answer_says_how_little_it_may_do(path: str) -> None:
+@gen_test()
+async def test_every_answer_says_how_little_it_may_do(path: str) -> None:
     """Also one that there is nothing there."""
-
-    @gen_test()
-    async def check() -> None:
-        async with scheduler() as (_, port):
-            headers = (await visit(port, path)).headers
-            assert "default-src 'none'" in headers["content-security-policy"]
-            assert headers["x-content-type-options"] == "nosniff"
-            assert headers["x-frame-options"] == "SAMEORIGIN"
-
-    check()
+    async with scheduler() as (_, port):
+        headers = (await visit(port, path)).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-frame-options"] == "SAMEORIGIN"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-def test_nothing_can_be_done_through_the_page(method: str) -> None:
+@gen_test()
+async def test_nothing_can_be_done_through_the_page(method: str) -> None:
     """It has no token, so all that it offers is a look."""
-
-    @gen_test()
-    async def check() -> None:
-        async with scheduler() as (_, port):
-            for path in ("/", "/status", "/live", "/health", "/json/counts.json"):
-                assert (await visit(port, path, method=method)).status in (404, 405)
-
-    check()
+    async with scheduler() as (_, port):
+        for path in ("/", "/status", "/live", "/health", "/json/counts.json"):
+            assert (await visit(port, path, method=method)).status in (404, 405)
 
 
 @gen_test()
@@ -177,9 +168,8 @@ async def test_a_scheduler_closes_while_its_page_is_opening() -> None:
         await asyncio.open_connection("127.0.0.1", served.services["dashboard"])
 
 
-@gen_test()
-async def test_a_page_that_nobody_visits_is_a_socket_and_no_more() -> None:
-    """The library that serves it is not even loaded; and its port is free afterwards."""
+def test_a_page_that_nobody_visits_is_a_socket_and_no_more() -> None:
+    """The library that serves it is not even loaded."""
     program = (
         "import asyncio, sys\n"
         "from shoal.scheduler.shell.service import Scheduler\n"
@@ -189,10 +179,7 @@ async def test_a_page_that_nobody_visits_is_a_socket_and_no_more() -> None:
         "asyncio.run(main())\n"
         "print('aiohttp' in sys.modules)\n"
     )
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert await process.communicate() == (b"False\n", b"")
+    assert printed_by("-c", program) == "False\n"
 
 
 @gen_test()
@@ -223,19 +210,15 @@ async def test_without_aiohttp_programs_get_their_answers_and_people_a_line() ->
 
 
 @pytest.mark.parametrize("request_bytes", [b"\x16\x03\x01\r\n\r\n", b"GET /" + b"x" * 70_000])
-def test_without_aiohttp_what_is_no_request_does_no_harm(request_bytes: bytes) -> None:
+@gen_test()
+async def test_without_aiohttp_what_is_no_request_does_no_harm(request_bytes: bytes) -> None:
     """It is answered or sent away, and the next is served."""
-
-    @gen_test()
-    async def check() -> None:
-        async with Scheduler() as served, plain_server(served) as port:
-            try:
-                assert (await say(port, request_bytes)).status in (0, 405)
-            except ConnectionError:
-                pass  # it was sent away in the middle of its words
-            assert (await visit(port, "/health")).status == 200
-
-    check()
+    async with Scheduler() as served, plain_server(served) as port:
+        try:
+            assert (await say(port, request_bytes)).status in (0, 405)
+        except ConnectionError:
+            pass  # it was sent away in the middle of its words
+        assert (await visit(port, "/health")).status == 200
 
 
 @gen_test()

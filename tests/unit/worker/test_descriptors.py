@@ -1,7 +1,6 @@
 """What was closed is opened again, and nothing else is touched."""
 
-import subprocess
-import sys
+from tests.programs import run_python
 
 CLOSED = """
 import os
@@ -21,7 +20,5 @@ os.write(2, b"still there")
 
 def test_a_standard_descriptor_that_was_closed_leads_to_nowhere() -> None:
     """The others stay what they are."""
-    done = subprocess.run(
-        [sys.executable, "-c", CLOSED], capture_output=True, text=True, timeout=30, check=False
-    )
+    done = run_python("-c", CLOSED)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "still there")

@@ -351,19 +351,24 @@ class Taker:
         self.aborted.set()
 
 
+def server_of_one(executor: ThreadPoolExecutor, **options: Any) -> ReplicaServer:
+    """It has one result, large, and gives it to one peer at a time."""
+    held = Held(TaskId(1), Key("k"), np.zeros(LARGE_NBYTES // 8 + 1), LARGE_NBYTES)
+    return ReplicaServer(
+        "tcp://us:1",
+        executor,
+        is_in=lambda epoch: True,
+        look_up=lambda task: held,
+        put=lambda values: None,
+        transfers_max=1,
+        **options,
+    )
+
+
 def test_a_peer_that_takes_nothing_does_not_keep_others_from_being_served() -> None:
     async def scene() -> None:
-        held = Held(TaskId(1), Key("k"), np.zeros(LARGE_NBYTES // 8 + 1), LARGE_NBYTES)
         with ThreadPoolExecutor(1) as executor:
-            server = ReplicaServer(
-                "tcp://us:1",
-                executor,
-                is_in=lambda epoch: True,
-                look_up=lambda task: held,
-                put=lambda values: None,
-                transfers_max=1,
-                stall_seconds=0.01,
-            )
+            server = server_of_one(executor, stall_seconds=0.01)
             stuck: Any = Taker(takes=False)
             other: Any = Taker(takes=True)
             for taker in (stuck, other):
@@ -384,17 +389,9 @@ def test_an_answer_that_can_not_be_made_ends_the_connection() -> None:
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: told.append(context["message"])
         )
-        held = Held(TaskId(1), Key("k"), np.zeros(LARGE_NBYTES // 8 + 1), LARGE_NBYTES)
         executor = ThreadPoolExecutor(1)
         executor.shutdown()
-        server = ReplicaServer(
-            "tcp://us:1",
-            executor,
-            is_in=lambda epoch: True,
-            look_up=lambda task: held,
-            put=lambda values: None,
-            transfers_max=1,
-        )
+        server = server_of_one(executor)
         peer: Any = Taker(takes=True)
         server.on_get_replicas(peer, GetReplicas(1, [TaskId(1)], EPOCH))
         await asyncio.wait_for(peer.aborted.wait(), 10)
