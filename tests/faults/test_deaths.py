@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import signal
+import threading
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -186,10 +187,12 @@ def test_results_that_do_not_fit_end_with_the_memory_limit_as_the_cause() -> Non
         Client(cluster) as client,
     ):
         held = client.map(lambda i: np.full(6_000_000, float(i)), range(HELD_AT_ONCE))
+        # It ends only with its process: all six may be there before the limit is looked at.
+        last = client.submit(lambda results: threading.Event().wait(), held)
         with pytest.raises(
             MemoryTooSmall, match=r"its memory 2 times in a row.*250\.00 MiB"
         ) as told:
-            held[-1].result(SECONDS_MAX)
+            last.result(SECONDS_MAX)
         assert "move none to disk" in str(told.value)
         assert cluster.workers[0].process.has_worked
         with pytest.raises(MemoryTooSmall):
