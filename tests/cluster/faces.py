@@ -13,10 +13,13 @@ from shoal import Client, Future
 
 Scenario = Callable[..., Awaitable[None]]
 
+GIVEN = (Future,)
+"""Types of what a call gives that could be awaited itself."""
+
 
 async def ask(value: Any) -> Any:
-    """What a call gives in the end, on either face; a future is something given, not awaited."""
-    waits = inspect.isawaitable(value) and not isinstance(value, Future)
+    """What a call gives in the end, on either face."""
+    waits = inspect.isawaitable(value) and not isinstance(value, GIVEN)
     return await value if waits else value
 
 

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from shoal import Lock, get_client
-from shoal.client.errors import LockNotAwaited, NotLocked
+from shoal.client.coordination.errors import NotAwaited, NotHeld
 from tests.cluster.conftest import SMALL
 from tests.cluster.faces import ask, play_asynchronous
 
@@ -30,7 +30,7 @@ async def of_one_object(client):
     await ask(lock.release())
     assert await ask(lock.acquire(timeout=1))
     await ask(lock.release())
-    with pytest.raises(NotLocked, match="released too often"):
+    with pytest.raises(NotHeld, match="released too often"):
         lock.release()
 
 
@@ -40,7 +40,7 @@ async def of_a_copy(client):
     assert copy.name == lock.name
     await ask(lock.acquire())
     assert await ask(copy.locked())
-    with pytest.raises(NotLocked):
+    with pytest.raises(NotHeld):
         copy.release()
     await ask(lock.release())
 
@@ -53,7 +53,7 @@ async def by_statement(client):
     else:
         async with lock:
             assert await lock.locked()
-        with pytest.raises(LockNotAwaited, match="async with"), lock:
+        with pytest.raises(NotAwaited, match="async with"), lock:
             raise AssertionError("nobody has waited for the lock")
     assert not await ask(lock.locked())
 

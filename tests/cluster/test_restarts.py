@@ -12,7 +12,7 @@ import pytest
 from shoal import Client, LocalCluster, Worker
 from shoal.deploy.errors import ClusterClosed
 from shoal.nanny.errors import CrashLoop, ProcessDied
-from shoal.protocol.calls import CloseWorkers
+from shoal.protocol.membership import CloseWorkers
 from shoal.worker.shell.context import get_worker
 
 

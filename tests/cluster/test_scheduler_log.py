@@ -29,7 +29,7 @@ async def play(scenario):
     log.propagate = False
     try:
         async with Scheduler(protocol="inproc") as scheduler:
-            scheduler.stranded_after_seconds = 0.0
+            scheduler.membership.stranded_after_seconds = 0.0
             async with Client(scheduler.address, asynchronous=True) as client:
                 await scenario(scheduler, client, heard)
     finally:

@@ -6,15 +6,24 @@ from collections.abc import Iterator
 
 from tests.house.source import Finding, Source
 
-DICTIONARY = ("src/shoal/protocol/messages.py", "src/shoal/protocol/calls.py")
-DIRECTION = re.compile(r"To(Client|Scheduler|Worker)(From\w+)?$")
+DICTIONARY = "src/shoal/protocol/"
+HEARERS = {
+    "from_client": "scheduler",
+    "to_client": "client",
+    "from_worker": "scheduler",
+    "to_worker": "worker",
+    "from_peer": "worker",
+    "to_peer": "worker",
+}
+"""Direction, as a subject's table calls it → the role that hears what is said in it."""
+
 REPLIES = {"Answer", "Refusal", "Replicas"}
 """They end the call whose number they carry, whatever it was: no handler by name."""
 
 
 def check(sources: dict[str, Source]) -> Iterator[Finding]:
     """Every rule of this file."""
-    dictionary = [sources[path] for path in DICTIONARY if path in sources]
+    dictionary = [source for path, source in sources.items() if path.startswith(DICTIONARY)]
     messages = message_classes(dictionary)
     yield from _explained(dictionary)
     yield from _numbered(messages)
@@ -22,13 +31,11 @@ def check(sources: dict[str, Source]) -> Iterator[Finding]:
 
 
 def message_classes(dictionary: list[Source]) -> dict[str, tuple[Source, ast.ClassDef]]:
-    """Every class derived from `Message`, in the order of the files."""
-    family = {"Message"}
+    """Every class derived from `Message`, by its name."""
     found = {}
     for source in dictionary:
         for node in source.tree.body:
-            if isinstance(node, ast.ClassDef) and any(_name(b) in family for b in node.bases):
-                family.add(node.name)
+            if isinstance(node, ast.ClassDef) and "Message" in map(_name, node.bases):
                 found[node.name] = (source, node)
     return found
 
@@ -62,41 +69,34 @@ def _heard(
     messages: dict[str, tuple[Source, ast.ClassDef]],
     sources: dict[str, Source],
 ) -> Iterator[Finding]:
-    spoken = set(REPLIES)
-    for alias, members in unions(dictionary).items():
-        direction = DIRECTION.search(alias)
-        if direction is None:
+    spoken = set()
+    for direction, name in said(dictionary):
+        spoken.add(name)
+        role = HEARERS[direction]
+        places = handlers_of(role, sources).get(snake(name), [])
+        if name in REPLIES or len(places) == 1:
             continue
-        role = direction[1].lower()
-        handlers = handlers_of(role, sources)
-        for name in members:
-            spoken.add(name)
-            places = handlers.get(snake(name), [])
-            if name in REPLIES or len(places) == 1:
-                continue
-            source, node = messages[name]
-            where = ", ".join(places) or "nowhere"
-            yield source.finding(
-                node, f"the {role} must handle {name} in exactly one on_{snake(name)}: {where}"
-            )
+        source, node = messages[name]
+        where = ", ".join(places) or "nowhere"
+        yield source.finding(
+            node, f"the {role} must handle {name} in exactly one on_{snake(name)}: {where}"
+        )
     for name, (source, node) in messages.items():
         if name not in spoken:
-            yield source.finding(node, f"{name} is in no direction's union")
+            yield source.finding(node, f"{name} is in no direction of a SUBJECT")
 
 
-def unions(dictionary: list[Source]) -> dict[str, list[str]]:
-    """Alias → the classes it stands for, aliases inside it resolved."""
-    found: dict[str, list[str]] = {}
+def said(dictionary: list[Source]) -> Iterator[tuple[str, str]]:
+    """Each row of the subjects' tables: the direction, and the name of the message."""
     for source in dictionary:
         for node in source.tree.body:
             match node:
-                case ast.Assign(
-                    [ast.Name(alias)], (ast.BinOp(op=ast.BitOr()) | ast.Name()) as value
-                ):
-                    members = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
-                    flat = [name for m in members for name in found.get(m, [m])]
-                    found[alias] = list(dict.fromkeys(flat))
-    return found
+                case ast.Assign([ast.Name("SUBJECT")], ast.Call(keywords=tables)):
+                    for table in tables:
+                        if table.arg in HEARERS and isinstance(table.value, ast.Dict):
+                            for key in table.value.keys:
+                                if isinstance(key, ast.Name):
+                                    yield table.arg, key.id
 
 
 def snake(name: str) -> str:

@@ -162,7 +162,7 @@ def hide_a_result(s: Settled) -> None:
 
 
 def leave_a_call_unanswered(s: Settled) -> None:
-    s.client.unanswered[7] = Ask(0.0, 0, "workers")
+    s.client.ask(Ask(0.0, 0, "workers"))
 
 
 def talk_too_much(s: Settled) -> None:

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from shoal import config
-from shoal.legacy import LEGACY
+from shoal.config.legacy import LEGACY
+from shoal.config.meaning import meanings
 
 
 def names_of(section: type[config.Settings]) -> list[str]:
@@ -125,3 +126,15 @@ def test_durations_and_sizes_have_types_that_hold_what_texts_become() -> None:
             kinds = str(get_args(field.type) or field.type)
             assert not field.name.endswith("_seconds") or "float" in kinds
             assert "_bytes" not in field.name or "int" in kinds
+
+
+@pytest.mark.parametrize("section", config.SECTIONS)
+def test_every_setting_says_what_it_means(section: type[config.Settings]) -> None:
+    texts = meanings(section)
+    assert set(texts) == set(section.__struct_fields__)
+    assert all(text.endswith((".", "`")) for text in texts.values())
+
+
+def test_what_a_setting_means_is_one_paragraph() -> None:
+    assert meanings(config.Nanny)["steady_seconds"].startswith("A worker that has lived ")
+    assert "\n" not in meanings(config.Nanny)["start_method"]

@@ -226,8 +226,10 @@ DICTIONARY = """
     class RunTask(Message, tag=1): "Run."
     class TaskDone(Message, tag=2): "Done."
     class Answer(Message, tag=3): "Ends a call."
-    SchedulerToWorker = RunTask
-    WorkerToScheduler = TaskDone | Answer
+    SUBJECT = Subject(
+        to_worker={RunTask: None},
+        from_worker={TaskDone: None, Answer: None},
+    )
     """
 ON_RUN = {"src/shoal/worker/machine/step.py": "def on_run_task(m): return m\n"}
 ON_DONE = {MACHINE: "def on_task_done(m): return m\n"}
@@ -257,7 +259,7 @@ def test_a_message_that_two_handle_is_found_with_both_places() -> None:
         ("tag=2", "tag=1", "TaskDone has the tag 1 of RunTask"),
         ("TaskDone(Message, tag=2)", "TaskDone(Message)", "TaskDone has no numeric tag"),
         ("tag=2", "tag='done'", "TaskDone has no numeric tag"),
-        ("TaskDone | Answer", "Answer", "TaskDone is in no direction's union"),
+        ("TaskDone: None, ", "", "TaskDone is in no direction of a SUBJECT"),
     ],
 )
 def test_a_message_without_docstring_number_or_direction_is_found(

@@ -7,6 +7,7 @@ import click
 from shoal.cli.demo import demo
 from shoal.cli.options import OneLineGroup
 from shoal.cli.scheduler import scheduler
+from shoal.cli.settings import settings
 from shoal.cli.worker import worker
 from shoal.version import VERSION
 
@@ -22,4 +23,5 @@ def main(context: click.Context) -> None:
 
 main.add_command(demo)
 main.add_command(scheduler)
+main.add_command(settings)
 main.add_command(worker)

@@ -17,8 +17,10 @@ from dask.core import flatten
 
 from shoal.client.annotations import options_by_key
 from shoal.client.errors import ClientClosed, LargeGraphWarning
+from shoal.client.finding import Tasks
 from shoal.client.future import Future, futures_of
-from shoal.client.graphs import Graph, Tasks, paused_collection
+from shoal.client.garbage import paused_collection
+from shoal.client.graphs import Graph
 from shoal.client.machine import Record
 from shoal.client.preparing import prepare
 from shoal.client.session import Session

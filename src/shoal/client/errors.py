@@ -188,31 +188,3 @@ class SchedulerFileLate(ShoalError, TimeoutError):
 
 class LargeGraphWarning(UserWarning):
     """A graph carries data that should travel another way."""
-
-
-class NotLocked(ShoalError, RuntimeError):
-    """A lock was released by somebody who doesn't hold it."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-    def __str__(self) -> str:
-        return (
-            f"The lock {self.name!r} was released too often: this Lock object does not hold it.\n"
-            "Release it once for each acquire that returned True, by the object that was asked."
-        )
-
-
-class LockNotAwaited(ShoalError, TypeError):
-    """A `with` on a lock whose client is asynchronous, so that it can't wait for it."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-    def __str__(self) -> str:
-        return (
-            f"`with` can't wait for the lock {self.name!r}, since its client is asynchronous: the "
-            "block would have begun without it.\nWrite `async with lock:` instead."
-        )

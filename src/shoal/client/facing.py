@@ -6,38 +6,29 @@ The other half, one method for each of the asynchronous client's, is generated.
 from __future__ import annotations
 
 import asyncio
-import atexit
-import logging
-import threading
 import time
 import weakref
 from abc import ABCMeta
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from shoal.client import current
 from shoal.client.absent import Absent
+from shoal.client.answering import late
+from shoal.client.asynchronous import AsyncClient
 from shoal.client.blocking import Latch, LoopThread
-from shoal.client.control import AsyncClient
 from shoal.client.errors import BlockingCall
 from shoal.client.future import Future, exception_of
 from shoal.client.gathering import load_near, outcome_error
-from shoal.client.lifecycle import MISSING, late
+from shoal.client.leaving import OPEN, abandon, call_aside
+from shoal.client.lifecycle import MISSING
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
 from shoal.client.options import connect_seconds, find_target, seconds_or
 from shoal.client.session import Session
 from shoal.observe.inside import waiting_for_tasks
 
-EXIT_SECONDS_MAX = 3.0
-"""How long the end of the process waits for clients that were not closed."""
-
-_logger = logging.getLogger("shoal.client")
-
 T = TypeVar("T")
-
-_open: weakref.WeakSet[BlockingBase]
 
 
 class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
@@ -120,14 +111,14 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         self._thread = LoopThread.acquire()
         self._closed = False
         self._context_token: Any = None
-        self._finalizer = weakref.finalize(self, _abandon, self.session, self._thread, self._owned)
+        self._finalizer = weakref.finalize(self, abandon, self.session, self._thread, self._owned)
         self._finalizer.atexit = False  # the handler below waits, which a finalizer must not
         try:
             self._thread.run(self._async.start())
         except BaseException:
             self.close()
             raise
-        _open.add(self)
+        OPEN.add(self)
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -162,7 +153,7 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
             await self._async.close(timeout)
         finally:
             while self._owned:
-                await _call_aside(self._owned.pop().close)
+                await call_aside(self._owned.pop().close)
             self._thread.release()
 
     def close_soon(self) -> None:
@@ -252,30 +243,6 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
     def direct_to_workers(self) -> bool | None:
         """As given, or set."""
         return self._async.direct_to_workers
-
-    @property
-    def scheduler_address(self) -> str:
-        """Where the scheduler is."""
-        return self._async.scheduler_address
-
-    @property
-    def futures(self) -> Mapping[Any, Record]:
-        """Key -> what is known of it, of everything that futures of this client hold now."""
-        return self._async.futures
-
-    @property
-    def refcount(self) -> Mapping[Any, int]:
-        """How many futures there are of each key; 0 of one that is not known.  Cost: O(keys)."""
-        return self._async.refcount
-
-    @property
-    def dashboard_link(self) -> str:
-        """Address of the web page; empty if there is none, or it isn't known yet."""
-        return self._async.dashboard_link
-
-    def as_current(self) -> AbstractContextManager[None]:
-        """Make this the client that is meant when none is named, in this context."""
-        return current.as_current(self)
 
     @classmethod
     def current(cls, allow_global: bool = True) -> Any:
@@ -368,10 +335,6 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         """See `Future.add_done_callback`."""
         self._async.add_done_callback(future, fn)
 
-    def refuse_cancelled(self, futures: Sequence[Future]) -> None:
-        """Raise CancelledError if one of these was cancelled."""
-        self._async.refuse_cancelled(futures)
-
     def _wait(self, record: Record, seconds: float | None) -> None:
         if record.status not in UNRESOLVED:
             return
@@ -388,78 +351,9 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
                 raise late(record, seconds)
 
 
-_open = weakref.WeakSet()
-
-
 def _local_cluster(security: Any, options: dict[str, Any]) -> Any:
     from importlib import import_module  # clusters are built on clients, not beneath them
 
     if security is not None:
         options = {**options, "security": security}
     return import_module("shoal.deploy.local").LocalCluster(**options)
-
-
-def _abandon(session: Session, thread: LoopThread, owned: list[Any]) -> None:
-    """A client was collected without `close`, in whatever thread: nothing here may wait."""
-    current.remove_default(None)
-    if thread.is_alive:
-        thread.call(_leave_soon, session, thread, owned)
-
-
-def _leave_soon(session: Session, thread: LoopThread, owned: list[Any]) -> None:
-    leaving = asyncio.ensure_future(_leave(session, thread, owned))
-    _leaving.add(leaving)  # the loop itself refers to its tasks weakly
-    leaving.add_done_callback(_leaving.discard)
-
-
-async def _leave(session: Session, thread: LoopThread, owned: list[Any]) -> None:
-    try:
-        await session.close()
-        while owned:
-            await _call_aside(owned.pop().close)
-    finally:
-        thread.release()
-
-
-async def _call_aside(function: Callable[[], object]) -> None:
-    """Call a blocking function in a thread of its own; executors are shut as a process ends."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def work() -> None:
-        try:
-            function()
-        except Exception:  # at the end of the process, a cluster is closing itself as well
-            _logger.debug("Closing the cluster of a dropped client failed", exc_info=True)
-        try:
-            loop.call_soon_threadsafe(done.set_result, None)
-        except RuntimeError:
-            pass  # the loop was closed, so nobody waits
-
-    threading.Thread(target=work, name="shoal-client-closing", daemon=True).start()
-    await done
-
-
-_leaving: set[asyncio.Future[None]] = set()
-
-
-@atexit.register
-def _close_all() -> None:
-    """The process ends: say good-bye to schedulers, quietly, and not for long."""
-    for client in list(_open):
-        try:
-            client.close(EXIT_SECONDS_MAX)
-        except Exception:
-            pass  # there is nobody left to tell
-    thread = LoopThread.acquire()
-    try:
-        thread.run(_wait_for_leaving(), EXIT_SECONDS_MAX)
-    except Exception:
-        pass  # as above
-    finally:
-        thread.release()
-
-
-async def _wait_for_leaving() -> None:
-    if _leaving:
-        await asyncio.wait(list(_leaving))

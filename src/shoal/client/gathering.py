@@ -15,16 +15,17 @@ from typing import Any, Final
 from shoal.client.blocking import taken
 from shoal.client.errors import ResultUnreachable
 from shoal.client.future import exception_of, user_key
+from shoal.client.incoming import Delivery
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
-from shoal.client.session import Delivery, Session
+from shoal.client.session import Session
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.exchange import ReplicaExchange
 from shoal.errors import FutureCancelledError
 from shoal.ids import TaskId
-from shoal.protocol.calls import FetchThroughScheduler
 from shoal.protocol.exceptions import from_failure, tell_unreadable
 from shoal.protocol.messages import ReplicaHeader, Replicas
 from shoal.protocol.payload import load
+from shoal.protocol.transfers import FetchThroughScheduler
 
 REQUEST_BYTES_MAX: Final = 64 * 2**20
 """Results asked of one worker in one request; one result is always allowed."""

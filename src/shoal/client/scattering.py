@@ -16,10 +16,10 @@ from shoal.client.session import Session
 from shoal.comms import CallTimeoutError
 from shoal.comms.exchange import ReplicaExchange
 from shoal.ids import Key, TaskId
-from shoal.protocol.calls import Placement, PlaceScatter
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.messages import ReplicaHeader
 from shoal.protocol.payload import dump, hand, kind_of, nbytes_of
+from shoal.protocol.transfers import Placement, PlaceScatter
 
 PAUSE_SECONDS: Final = 0.1
 """Before another attempt, so that the scheduler may notice which worker has died."""

@@ -17,8 +17,9 @@ from shoal.comms.endpoints import connect
 from shoal.comms.errors import CommClosedError
 from shoal.comms.transport import Connection
 from shoal.ids import Epoch, TaskId
-from shoal.protocol.calls import Answer, FromWorkerToPeer, Refusal
+from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.codec import Decoder
+from shoal.protocol.directions import FromWorkerToPeer
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.handshake import WORKER, Keyring
 from shoal.protocol.messages import GetReplicas, PutReplicas, ReplicaHeader, Replicas

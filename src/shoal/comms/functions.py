@@ -9,9 +9,9 @@ from typing import Any
 
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.protocol import payload
-from shoal.protocol.calls import Outcome
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.payload import dump_function
+from shoal.protocol.running import Outcome
 
 _running: set[asyncio.Task[Any]] = set()  # coroutines that nobody waits for; kept alive until done
 

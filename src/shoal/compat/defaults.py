@@ -8,7 +8,7 @@ import dask.config
 import msgspec
 
 from shoal.config import SECTIONS
-from shoal.legacy import LEGACY
+from shoal.config.legacy import LEGACY
 
 BESIDE: Final[dict[str, Any]] = {
     "version": 2,

@@ -1,6 +1,8 @@
-"""One table: every name of `distributed` that shoal has, and where it lives.
+"""One table: every module of `distributed` that shoal has, its names, and where each lives.
 
-To add one, add it here and run `tools/make_drop_in.py`, which writes the modules of the drop-in.
+Public names have their homes in `homes.py`, and those that they share here only by name.  To add a
+module, or a name of one module alone, add it here.  After any change run `tools/make_drop_in.py`,
+which writes the modules of the drop-in.
 A home is `module:name`, or `module:` for the module itself.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from shoal.compat.unbuilt import UNBUILT
+from shoal.compat.homes import HOMES, home_of
 
 PACKAGE: Final = "distributed"
 
@@ -27,13 +29,13 @@ def _homes(*rows: tuple[str, str]) -> dict[str, str]:
     return found
 
 
-def _stand_ins(*names: str) -> dict[str, str]:
-    """Name → home, of names that only say what they lack."""
-    return {name: f"shoal.compat.unbuilt:{name}" for name in names if name in UNBUILT}
+def _named(names: str) -> dict[str, str]:
+    """Name → home, of public names that an old module shows as well."""
+    return {name: home_of(name) for name in names.split(", ")}
 
 
-_CLIENT: Final = _stand_ins(
-    "fire_and_forget", "get_task_metadata", "get_task_stream", "performance_report"
+_CLIENT: Final = _named(
+    "fire_and_forget, get_task_metadata, get_task_stream, performance_report"
 ) | _homes(
     ("shoal.client.client", "Client, default_client, get_client, temp_default_client"),
     (
@@ -55,32 +57,7 @@ _ADDRESSES: Final = _homes(
 )
 
 PATHS: Final[dict[str, dict[str, str]]] = {
-    "distributed": _stand_ins(*UNBUILT)
-    | _homes(
-        ("shoal.client.client", "Client, default_client, get_client"),
-        ("shoal.client.coordination", "Lock"),
-        ("shoal.client.current", "worker_client"),
-        ("shoal.client.future", "Future, futures_of"),
-        ("shoal.client.progress", "progress"),
-        ("shoal.client.waiting", "as_completed, wait"),
-        ("shoal.comms.errors", "CommClosedError"),
-        ("shoal.compat.functions", "sync"),
-        ("shoal.compat.plugins", "SchedulerPlugin, WorkerPlugin, NannyPlugin"),
-        ("shoal.compat.saying", "print, warn"),
-        ("shoal.compat.system", "__git_revision__, __version__"),
-        ("shoal.deploy.local", "LocalCluster"),
-        ("shoal.errors", "KilledWorker"),
-        ("shoal.nanny.service", "Nanny"),
-        ("shoal.observe.status", "Status"),
-        ("shoal.scheduler.shell.service", "Scheduler"),
-        ("shoal.compat.seceding", "rejoin, secede"),
-        ("shoal.worker.shell.context", "get_worker"),
-        ("shoal.worker.shell.service", "Worker"),
-        ("builtins", "TimeoutError"),
-        ("concurrent.futures", "CancelledError"),
-        ("dask.config", "config"),
-    )
-    | {"dask": "dask:", "widgets": "dask.widgets:"},
+    "distributed": {name: home_of(name) for name in HOMES},
     "distributed.cli": {},
     "distributed.cli.dask_scheduler": _homes(("shoal.cli.scheduler", "scheduler as main")),
     "distributed.cli.dask_worker": _homes(("shoal.cli.worker", "worker as main")),
@@ -97,7 +74,7 @@ PATHS: Final[dict[str, dict[str, str]]] = {
     "distributed.core": _homes(
         ("shoal.comms.errors", "CommClosedError"), ("shoal.observe.status", "Status")
     ),
-    "distributed.deploy": _stand_ins("Adaptive", "SpecCluster", "SSHCluster", "SubprocessCluster")
+    "distributed.deploy": _named("Adaptive, SpecCluster, SSHCluster, SubprocessCluster")
     | _homes(("shoal.deploy.cluster", "Cluster"), ("shoal.deploy.local", "LocalCluster")),
     "distributed.deploy.cluster": _homes(("shoal.deploy.cluster", "Cluster")),
     "distributed.deploy.local": _homes(
@@ -111,7 +88,7 @@ PATHS: Final[dict[str, dict[str, str]]] = {
     "distributed.diagnostics.plugin": _homes(
         ("shoal.compat.plugins", "SchedulerPlugin, WorkerPlugin, NannyPlugin")
     ),
-    "distributed.lock": _homes(("shoal.client.coordination", "Lock")),
+    "distributed.lock": _named("Lock"),
     "distributed.metrics": _homes(("time", "monotonic, thread_time, time")),
     "distributed.nanny": _homes(
         ("shoal.compat.system", "nanny_logger as logger"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.compat.unbuilt import RUN
+from shoal.compat.homes import RUN
 from shoal.errors import UnsupportedOption
 
 

@@ -1,56 +1,17 @@
 """Names of `distributed` that this version does not have: they can be imported, and say what they
-lack when they are called.  One table; each name becomes a class or a function at its first use."""
+lack when they are called.  Each name becomes a class or a function at its first use."""
 
 from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
+from shoal.compat.homes import HOMES, Unbuilt
 from shoal.errors import UnsupportedOption
 
-_PAGE: Final = "The page at client.dashboard_link shows what runs."
-_LOCKS: Final = "Locks are here: Lock(name)."
-_STATE: Final = "Pass state from task to task, or keep it on a worker: client.run(function)."
-RUN: Final = (
-    "Functions can be called instead: client.run_on_scheduler(function) in the scheduler, "
-    "client.run(function) in workers."
-)
-_SCALE: Final = "cluster.scale(n) changes the number of workers."
-_CLUSTERS: Final = (
-    "LocalCluster starts workers on this machine; on others, `shoal scheduler` and `shoal worker`."
-)
-
 UNBUILT: Final[dict[str, str]] = {
-    "Actor": _STATE,
-    "ActorFuture": _STATE,
-    "BaseActorFuture": _STATE,
-    "Adaptive": _SCALE,
-    "CompatibleExecutor": "Use client.submit and client.map.",
-    "CondaInstall": RUN,
-    "Environ": RUN,
-    "Event": _LOCKS,
-    "InstallPlugin": RUN,
-    "MultiLock": _LOCKS,
-    "PipInstall": RUN,
-    "Queue": f"Tasks hand each other results. {_LOCKS}",
-    "Reschedule": "Raise an error of your own, and let the task be tried again: submit(retries=n).",
-    "SSHCluster": _CLUSTERS,
-    "Security": "Peers prove that they hold a token, and encryption is left to the network.",
-    "Semaphore": _LOCKS,
-    "SpecCluster": _CLUSTERS,
-    "SubprocessCluster": _CLUSTERS,
-    "UploadDirectory": RUN,
-    "UploadFile": RUN,
-    "Variable": f"Tasks hand each other results. {_LOCKS}",
-    "connect": RUN,
-    "fire_and_forget": "Keep the future as long as its task shall run, and wait for it.",
-    "get_task_metadata": _PAGE,
-    "get_task_stream": _PAGE,
-    "local_client": "worker_client() does the same.",
-    "performance_report": _PAGE,
-    "rpc": RUN,
-    "span": "Leave it out: what is computed does not depend on it.",
+    name: home.remedy for name, home in HOMES.items() if isinstance(home, Unbuilt)
 }
-"""Name → what to do instead.  A name that comes to be leaves this table; a test says so."""
+"""Name → what to do instead.  A name that comes to be has a home in `homes.py` instead."""
 
 _RAISED: Final = frozenset(("Reschedule",))
 """Names that stand in `except`, and so have to be exceptions."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import logging
 import time
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from html import escape
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
@@ -22,10 +21,10 @@ from shoal.client.errors import WorkersLate
 from shoal.client.prospects import Prospects, unless_hopeless
 from shoal.client.session import Session
 from shoal.deploy.errors import ClusterClosed, WrongWith
-from shoal.errors import ShoalError
+from shoal.deploy.faces import TwoFaces
 from shoal.observe.links import dashboard_link
 from shoal.observe.status import Status
-from shoal.protocol import calls
+from shoal.protocol import membership, questions
 from shoal.protocol.handshake import Keyring
 from shoal.units import to_seconds
 from shoal.version import VERSION
@@ -44,11 +43,10 @@ _REMEDIES: Final = {
 }
 """Methods of the released `distributed` that clusters lack, and what to do instead."""
 
-_logger = logging.getLogger("shoal.deploy")
 _open_clusters: Final[weakref.WeakSet[Cluster]] = weakref.WeakSet()
 
 
-class Cluster(Absent):
+class Cluster(TwoFaces, Absent):
     """A scheduler and workers that live and end together.
 
     A blocking cluster is ready when its constructor returns; one with `asynchronous=True` when it
@@ -67,6 +65,7 @@ class Cluster(Absent):
     token: bytes
 
     def __init__(self, *, asynchronous: bool = False, name: str | None = None) -> None:
+        super().__init__()
         self.status = Status.created
         self.name = str(name) if name is not None else uuid.uuid4().hex[:8]
         self.asynchronous = asynchronous
@@ -74,13 +73,10 @@ class Cluster(Absent):
         """Why it has fewer workers than it should, or none; None: it has them."""
         self.prospects = Prospects()
         """Who waits for workers is told here if they can't come."""
-        self._thread: LoopThread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._session: Session | None = None
         self._asking = asyncio.Lock()
         self._starting: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._background: set[asyncio.Task[Any]] = set()  # only to keep them alive
 
     # --- what a subclass gives ---------------------------------------------------------------
 
@@ -227,57 +223,6 @@ class Cluster(Absent):
             warnings.warn(f"unclosed cluster {self!r}", ResourceWarning, source=self, stacklevel=1)
             self._end_now(EXIT_SECONDS)
 
-    # --- two faces ---------------------------------------------------------------------------
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The event loop that the cluster's tasks run on."""
-        return self._loop
-
-    @property
-    def called_from_running_loop(self) -> bool:
-        """Whether the caller runs on the cluster's own loop."""
-        try:
-            return asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            return False
-
-    def sync(
-        self,
-        func: Callable[..., Coroutine[Any, Any, Any]],
-        *args: Any,
-        asynchronous: bool | None = None,
-        callback_timeout: float | str | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Run a coroutine function on the cluster's loop: wait for it, or, if the cluster is
-        asynchronous or the caller is on that loop, return something to await."""
-        work = func(*args, **kwargs)
-        asynchronous = self.asynchronous if asynchronous is None else asynchronous
-        if asynchronous or self.called_from_running_loop:
-            return work
-        if self._thread is None:
-            work.close()
-            raise ClusterClosed(self.name, self.status)
-        seconds = None if callback_timeout is None else to_seconds(callback_timeout)
-        return self._thread.run(work, seconds)
-
-    def _in_background(self, work: Coroutine[Any, Any, Any], name: str = "") -> asyncio.Task[Any]:
-        """Run `work` whether or not the caller awaits what is returned; on the loop."""
-        task = asyncio.ensure_future(work)
-        if name:
-            task.set_name(name)
-        self._background.add(task)
-        task.add_done_callback(self._background_ended)
-        return task
-
-    def _background_ended(self, task: asyncio.Task[Any]) -> None:
-        self._background.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            known = isinstance(error, (ShoalError, OSError))  # then its text says all
-            _logger.error("The cluster %s: %s", self.name, error, exc_info=None if known else error)
-
     def _require_running(self) -> None:
         if self.status != Status.running:
             if self.status is Status.failed and isinstance(self.failure, ClusterClosed):
@@ -331,12 +276,12 @@ class Cluster(Absent):
     async def _wait_for_workers(self, nworkers: int, timeout_seconds: float | None) -> None:
         try:
             await unless_hopeless(
-                self._ask(lambda n: calls.AwaitWorkers(n, nworkers), timeout_seconds),
+                self._ask(lambda n: membership.AwaitWorkers(n, nworkers), timeout_seconds),
                 self.prospects,
                 nworkers,
             )
         except TimeoutError as error:
-            found: calls.Identity = await self._ask(calls.SchedulerIdentity)
+            found: questions.Identity = await self._ask(questions.SchedulerIdentity)
             nhere = len(found.workers)
             raise WorkersLate(nworkers, nhere, timeout_seconds or 0.0) from error
 

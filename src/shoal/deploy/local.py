@@ -6,21 +6,18 @@ import asyncio
 import contextlib
 import logging
 import math
-import os
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, ClassVar, Final
 
 from shoal import config
+from shoal.deploy import options
 from shoal.deploy.cluster import CLOSE_SECONDS, CORRECTION, Cluster
-from shoal.deploy.errors import ClusterClosed, UnknownOptions
+from shoal.deploy.errors import ClusterClosed
 from shoal.deploy.facts import facts_of_processes
 from shoal.deploy.sharing import memory_limit_nbytes, nprocesses_nthreads, workers_and_threads
 from shoal.deploy.sites import LoopSite, ProcessSite, Site
 from shoal.errors import ShoalError, UnsupportedOption
-from shoal.nanny.document import WORKERS_LACK, refuse_absent
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
 from shoal.nanny.service import Nanny
@@ -28,45 +25,13 @@ from shoal.observe.errors import ViewWouldBlock
 from shoal.observe.facts import FactsOfScheduler, facts_of_identity
 from shoal.observe.remote import RemoteScheduler
 from shoal.observe.status import Status
-from shoal.protocol import calls
+from shoal.protocol import membership, questions
 from shoal.units import to_count, to_nbytes
 
 __all__ = ["LocalCluster", "nprocesses_nthreads"]
 
 START_SECONDS_MIN: Final = 60.0
 """Starting an interpreter may take long on a loaded machine; less than this is never the limit."""
-
-WORKER_OPTIONS: Final = frozenset(
-    ("local_directory", "memory_limit", "name", "resources", "validate")
-)
-"""What is passed on to the workers.  A test says that `Worker` has them all."""
-
-LATER_OPTIONS: Final = {
-    **WORKERS_LACK,
-    "blocked_handlers": "Services have no handlers that could be blocked.",
-    "env": "Set the variables with dask.config.set({'distributed.nanny.environ': {...}}) instead.",
-    "lifetime": "Scale the cluster instead.",
-    "service_kwargs": "The scheduler has its web page, and workers have none.",
-    "services": "The scheduler has its web page, and workers have none.",
-    "worker_services": "The scheduler has its web page, and workers have none.",
-}
-"""Options of upstream that would change what happens, and what to do instead."""
-
-HARMLESS_OPTIONS: Final = frozenset(
-    (
-        "death_timeout",
-        "heartbeat_interval",
-        "lifetime_restart",
-        "lifetime_stagger",
-        "nanny",
-        "preload_argv",
-        "preload_nanny_argv",
-        "profile_cycle_interval",
-        "quiet",
-        "reconnect",
-    )
-)
-"""Options of upstream that only tune what shoal does by itself."""
 
 _logger = logging.getLogger("shoal.deploy")
 
@@ -128,12 +93,12 @@ class LocalCluster(Cluster):
         as_workers_say = worker_kwargs.pop("nthreads", None)
         threads_per_worker = as_workers_say if threads_per_worker is None else threads_per_worker
         if start is not None or ip is not None:
-            host = _old_options(start, ip, host)
-        _check_options(worker_kwargs)
-        _check_security(security, protocol)
+            host = options.host_of_old(start, ip, host)
+        options.check_worker_options(worker_kwargs)
+        options.check_security(security, protocol)
         if processes is not False and worker_class is Nanny:
             worker_class = None  # that is what keeps each worker alive
-        processes = _whether_processes(processes, worker_class)
+        processes = options.whether_processes(processes, worker_class)
         nworkers, nthreads = workers_and_threads(n_workers, threads_per_worker, processes=processes)
         super().__init__(asynchronous=asynchronous, name=name)
         self.processes = processes
@@ -142,7 +107,7 @@ class LocalCluster(Cluster):
         self._next_name = nworkers
         limit = worker_kwargs.pop("memory_limit", "auto")
         self._worker_options = {
-            **{k: v for k, v in worker_kwargs.items() if k in WORKER_OPTIONS},
+            **{k: v for k, v in worker_kwargs.items() if k in options.WORKER_OPTIONS},
             "nthreads": nthreads,
             "memory_limit": memory_limit_nbytes(limit, nworkers),
         }
@@ -152,9 +117,9 @@ class LocalCluster(Cluster):
             host or "127.0.0.1",
             scheduler_port,
             protocol,
-            _scheduler_options(dashboard_address, scheduler_kwargs or {}),
+            options.scheduler_options(dashboard_address, scheduler_kwargs or {}),
             worker_class,
-            _log_level(silence_logs),
+            options.log_level(silence_logs),
         )
         self.token = self._site.token
         self._begin()
@@ -230,7 +195,7 @@ class LocalCluster(Cluster):
             return  # it has ended by itself meanwhile
         try:
             if self.status == Status.running:
-                await self._ask(lambda n: calls.CloseWorkers(n, [worker.address]))
+                await self._ask(lambda n: membership.CloseWorkers(n, [worker.address]))
         finally:
             await self._site.end_worker(worker, CLOSE_SECONDS)
 
@@ -281,7 +246,7 @@ class LocalCluster(Cluster):
         ours = {str(name) for name in (*self._names, *self.workers)}
         nothers = 0
         with contextlib.suppress(ShoalError, OSError):  # the scheduler ends as well: told elsewhere
-            found: calls.Identity = await self._ask(calls.SchedulerIdentity)
+            found: questions.Identity = await self._ask(questions.SchedulerIdentity)
             nothers = sum(worker.name not in ours for worker in found.workers)
         if self.failure is not failure or self.status is not Status.running:
             return  # it was scaled or closed meanwhile, or another was lost
@@ -401,7 +366,7 @@ class LocalCluster(Cluster):
         if not self.processes:
             return facts_of_identity(self.scheduler.describe())
         self._require_running()
-        return facts_of_identity(self.sync(self._ask, calls.SchedulerIdentity))
+        return facts_of_identity(self.sync(self._ask, questions.SchedulerIdentity))
 
     @property
     def plan(self) -> set[Any]:
@@ -418,66 +383,3 @@ class LocalCluster(Cluster):
         """Names of the workers that are connected."""
         running = (Status.running, Status.paused)
         return {name for name, worker in self.workers.items() if worker.status.value in running}
-
-
-def _old_options(start: Any, ip: str | None, host: str | None) -> str | None:
-    """What two options of old mean today: the host."""
-    if start is not None:
-        warnings.warn("start= is ignored: a cluster starts when it is made", stacklevel=3)
-    if ip is not None:
-        warnings.warn("ip= is deprecated; write host=", DeprecationWarning, stacklevel=3)
-    return host or ip
-
-
-def _whether_processes(processes: bool | None, worker_class: Any) -> bool:
-    """Whether services are processes; unless it is said, they are if the workers are our own."""
-    if processes not in (True, False, None):
-        raise TypeError(f"processes is True, False or None, not {processes!r}")
-    if processes is None:
-        processes = worker_class is None
-    if processes and worker_class is not None:
-        raise UnsupportedOption("worker_class with processes=True", "Leave one of them out.")
-    if processes and os.name != "posix":
-        raise UnsupportedOption("processes=True on this system", "Say processes=False.")
-    return processes
-
-
-def _log_level(silence_logs: int | str | bool) -> int:
-    """The level from which logs are heard."""
-    if silence_logs is False:
-        return logging.INFO
-    if silence_logs is True:
-        return logging.ERROR
-    if isinstance(silence_logs, str):
-        return logging.getLevelNamesMapping()[silence_logs.upper()]
-    return silence_logs
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    """Raise what is wrong with options that nobody knows, or that change what they can't."""
-    refuse_absent(options, LATER_OPTIONS)
-    known = {*WORKER_OPTIONS, *HARMLESS_OPTIONS, *LATER_OPTIONS}
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        spelt = sorted({*WORKER_OPTIONS, "n_workers", "threads_per_worker", "processes"})
-        near = [close for name in unknown for close in get_close_matches(name, spelt, n=1)]
-        raise UnknownOptions(unknown, near)
-
-
-def _scheduler_options(
-    dashboard_address: str | int | None, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Options of `Scheduler`; `dashboard=False` is another way to say that there is no page."""
-    found = {"dashboard_address": dashboard_address, **options}
-    if not found.pop("dashboard", True):
-        found["dashboard_address"] = None
-    return found
-
-
-def _check_security(security: Any, protocol: str | None) -> None:
-    """Raise UnsupportedOption if certificates are asked for."""
-    wants = security is True or getattr(security, "require_encryption", False)
-    if wants or (protocol or "").startswith("tls"):
-        raise UnsupportedOption(
-            "TLS", "A LocalCluster listens on loopback only, and asks everybody for its token."
-        )

@@ -12,8 +12,8 @@ from time import monotonic
 from typing import Any, Final, assert_never
 
 from shoal import config
-from shoal.errors import ShoalError
-from shoal.nanny.errors import CrashLoop, MemoryTooSmall, ProcessDied, StartAbandoned
+from shoal.nanny import telling
+from shoal.nanny.errors import StartAbandoned
 from shoal.nanny.machine import (
     AskedToClose,
     AskedToStart,
@@ -252,11 +252,7 @@ class WorkerKeeper:
                 case GiveUp(causes, by_memory_limit):
                     self._give_up(causes, by_memory_limit)
                 case End(reason):
-                    if reason == SCHEDULER_GONE:
-                        where = f" at {self._scheduler}" if self._scheduler else ""
-                        _logger.warning("The scheduler%s is gone; this worker ends.", where)
-                    else:
-                        _logger.info("The process of %s has ended: %s", self.what, reason)
+                    telling.tell_of_end(self.what, reason, self._scheduler)
                     self._is_over(Status.closed)
                     self._tell()
                 case _:
@@ -277,7 +273,7 @@ class WorkerKeeper:
             if process is not None:
                 await process.close(0.0)
             self.failure = error
-            self._died(process, _cause_of(error))
+            self._died(process, telling.cause_of(error))
             self._has_gone()
             return
         self._feed(WorkerReady())
@@ -318,26 +314,8 @@ class WorkerKeeper:
             by_memory_limit=death is not None and death.by_memory_limit,
         )
         effects = self._machine.step(event, monotonic())
-        for effect in effects:
-            match effect:
-                case Start():
-                    self._tell_of_death(process, cause, "Another takes its place")
-                case WakeAfter(seconds):
-                    ndeaths, most = self._machine.row
-                    row = (
-                        f"death {ndeaths} of at most {most} in a row"
-                        if most
-                        else f"death {self._machine.ndeaths} in a row, each soon after its start"
-                    )
-                    self._tell_of_death(process, cause, f"Another in {seconds:.3g} s; {row}")
+        telling.tell_of_death(self.what, process, cause, self._machine, effects)
         self._perform(effects)
-
-    def _tell_of_death(self, process: ServiceProcess | None, cause: str, next_step: str) -> None:
-        """One line for the log, with all that is known."""
-        where = "just started"
-        if process is not None:
-            where = f"{process.address or where}, process id {process.pid}"
-        _logger.warning("The process of %s (%s) died: %s. %s", self.what, where, cause, next_step)
 
     def _give_up(self, causes: tuple[str, ...], by_memory_limit: bool) -> None:
         """There will be no worker; whoever waits for it is told, or else the log."""
@@ -346,14 +324,10 @@ class WorkerKeeper:
             self._fail_start(self.failure)
             self._is_over(Status.failed)
         else:
-            death = self.process.death if self.process is not None else None
-            last_lines = death.last_lines if death is not None else ""
             settings = self._machine.settings
-            if by_memory_limit:
-                seconds = settings.memory_steady_seconds
-                self.failure = MemoryTooSmall(self.what, causes, seconds, last_lines)
-            else:
-                self.failure = CrashLoop(self.what, causes, settings.steady_seconds, last_lines)
+            self.failure = telling.failure_of(
+                self.what, self.process, causes, settings, by_memory_limit=by_memory_limit
+            )
             _logger.error("%s", self.failure)
             self._is_over(Status.failed)
             self._tell()
@@ -384,13 +358,3 @@ class WorkerKeeper:
         """It is over, and nobody who would know by himself has made it so."""
         if self._on_end is not None:
             self._on_end(self)
-
-
-def _cause_of(error: Exception) -> str:
-    """Why there was no worker, in a sentence."""
-    if isinstance(error, ProcessDied):
-        last = error.last_lines.rpartition("\n")[2]
-        return f"{error.death.describe()} as it started" + (f": {last}" if last else "")
-    if isinstance(error, ShoalError):
-        return str(error).partition("\n")[0]
-    return f"it could not be started: {error}"

@@ -8,20 +8,18 @@ secret stands in a command line or an environment.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
-import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from shoal.comms import forks
 from shoal.config import Memory, Nanny, read
 from shoal.nanny.bootstrap import to_bytes
+from shoal.nanny.channel import Channel
 from shoal.nanny.children import Child, Ending
 from shoal.nanny.death import Death
 from shoal.nanny.errors import ProcessDied, ProcessLate
@@ -38,8 +36,6 @@ ENTRY: Final = "shoal.deploy.child"
 
 START_SECONDS_MAX: Final = 60.0
 """For an interpreter to start, and to import what is forked from then on."""
-
-LAST_LINES: Final = 20
 
 
 class ServiceProcess:
@@ -87,9 +83,7 @@ class ServiceProcess:
         self._environ = environ
         self._on_end, self._entry = on_end, entry
         self._child: Child | None = None
-        self._channel: socket.socket | None = None
-        self._errors: socket.socket | None = None
-        self._lines: deque[bytes] = deque(maxlen=LAST_LINES)
+        self._channel: Channel | None = None
         self._ready: asyncio.Future[dict[str, Any]] | None = None
         self._life: asyncio.Task[None] | None = None
 
@@ -155,7 +149,8 @@ class ServiceProcess:
 
     async def go(self, words: Mapping[str, Any]) -> None:
         """Tell it that what it waits for is there."""
-        await self._say(json.dumps(words).encode() + b"\n")
+        if self._channel is not None:
+            await self._channel.say(json.dumps(words).encode() + b"\n")
 
     async def finished(self) -> None:
         """Wait until it has ended, however it does."""
@@ -182,8 +177,7 @@ class ServiceProcess:
         if self.status in (Status.starting, Status.running):
             self.status = Status.closing
         if self._channel is not None:
-            with contextlib.suppress(OSError):  # it is gone already
-                self._channel.shutdown(socket.SHUT_WR)
+            self._channel.let_go()
 
     def close_now(self, deadline: float) -> None:
         """As `close`, without a loop; until `deadline`, on the monotonic clock."""
@@ -227,7 +221,7 @@ class ServiceProcess:
         self._is_disowned = True
         self._removing = threading.Lock()
         self._on_end = None
-        self._close_sockets()
+        self._close_channel()
 
     # --- its life ----------------------------------------------------------------------------
 
@@ -238,9 +232,14 @@ class ServiceProcess:
             child = await self._begin(started, inherited)
             if child is None:
                 return
+            assert self._channel is not None
             tasks = [
                 asyncio.create_task(part)
-                for part in (self._say_document(), self._listen(), self._read_errors())
+                for part in (
+                    self._say_document(),
+                    self._channel.listen(self._hear),
+                    self._channel.read_errors(self._is_running),
+                )
             ]
             ending = await self._end_of(child, tasks[1])
             await asyncio.wait(tasks, timeout=TERMINATE_SECONDS)
@@ -254,10 +253,7 @@ class ServiceProcess:
 
     async def _begin(self, started: asyncio.Future[None], inherited: Sequence[int]) -> Child | None:
         """Start it; None if that failed, which whoever waits for `started` is told."""
-        self._channel, theirs = socket.socketpair()
-        self._errors, their_errors = socket.socketpair()
-        self._channel.setblocking(False)
-        self._errors.setblocking(False)
+        channel = self._channel = Channel()
         forks.belongs_to_this_process(self)
         standard_error = duplicate(2)
         environ = dict(os.environ if self._environ is None else self._environ)
@@ -267,8 +263,8 @@ class ServiceProcess:
                 what=self.what,
                 entry=self._entry,
                 environ=environ,
-                channel=theirs.fileno(),
-                errors=their_errors.fileno(),
+                channel=channel.their_words.fileno(),
+                errors=channel.their_errors.fileno(),
                 inherited=(standard_error, *inherited),
                 kill_above_nbytes=int(self.memory_limit_nbytes * (memory.terminate_ratio or 0)),
                 interval_seconds=memory.monitor_seconds,
@@ -286,8 +282,7 @@ class ServiceProcess:
             started.exception()  # whoever started it is told, if still there
             return None
         finally:
-            theirs.close()
-            their_errors.close()
+            channel.close_theirs()
             os.close(standard_error)
         started.set_result(None)
         return self._child
@@ -343,64 +338,57 @@ class ServiceProcess:
 
     async def _say_document(self) -> None:
         document, self._document = self._document, {}  # the token need not stay
-        await self._say(to_bytes(document))
-
-    async def _say(self, text: bytes) -> None:
-        if self._channel is not None:
-            with contextlib.suppress(OSError):  # it died; `ready` tells how
-                await asyncio.get_running_loop().sock_sendall(self._channel, text)
-
-    async def _listen(self) -> None:
-        """What it says, until it falls silent for ever."""
-        loop = asyncio.get_running_loop()
         assert self._channel is not None
-        said = b""
-        while piece := await _receive(loop, self._channel):
-            *lines, said = (said + piece).split(b"\n")
-            for line in lines:
-                self._hear(json.loads(line))
+        await self._channel.say(to_bytes(document))
 
     def _hear(self, words: dict[str, Any]) -> None:
+        """One message of the process: the first word that is known says what it is."""
+        for word in words:
+            if word in WORDS:
+                WORDS[word](self, words)
+                return
+
+    def _hear_left(self, words: dict[str, Any]) -> None:
+        self.farewell = words
+
+    def _hear_leaving(self, words: dict[str, Any]) -> None:
+        self.is_leaving = True
+
+    def _hear_worked(self, words: dict[str, Any]) -> None:
+        self.has_worked = True
+
+    def _hear_address(self, words: dict[str, Any]) -> None:
+        """It is ready."""
         assert self._ready is not None
-        if "left" in words:
-            self.farewell = words
-        elif "leaving" in words:
-            self.is_leaving = True
-        elif "worked" in words:
-            self.has_worked = True
-        elif not self._ready.done():
+        if not self._ready.done():
             self.words, self.address = words, words["address"]
             if self.status is Status.starting:
                 self.status = Status.running
             self._ready.set_result(words)
 
-    async def _read_errors(self) -> None:
-        """Keep what it writes to stderr until it is ready; from then on it writes to ours."""
-        loop = asyncio.get_running_loop()
-        assert self._errors is not None
-        rest = b""
-        while piece := await _receive(loop, self._errors):
-            *lines, rest = (rest + piece).split(b"\n")
-            self._lines.extend(lines)
-        if rest:
-            self._lines.append(rest)
-        if self.status is Status.running and self._lines:
-            _write_to_stderr(b"\n".join(self._lines) + b"\n")  # a warning on the way, perhaps
-            self._lines.clear()
+    def _is_running(self) -> bool:
+        return self.status is Status.running
 
     def _last_lines(self) -> str:
-        return b"\n".join(self._lines).decode(errors="replace").strip()
+        return "" if self._channel is None else self._channel.last_lines()
 
     def _release(self) -> None:
         if self._child is not None:
             self._child.release()
-        self._close_sockets()
+        self._close_channel()
 
-    def _close_sockets(self) -> None:
-        for sock in (self._channel, self._errors):
-            if sock is not None:
-                sock.close()
-        self._channel = self._errors = None
+    def _close_channel(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+
+
+WORDS: Final[dict[str, Callable[[ServiceProcess, dict[str, Any]], None]]] = {
+    "address": ServiceProcess._hear_address,
+    "left": ServiceProcess._hear_left,
+    "leaving": ServiceProcess._hear_leaving,
+    "worked": ServiceProcess._hear_worked,
+}
+"""First word of what a process says → what becomes of it."""
 
 
 def _name_of_signal(exit_code: int | None) -> str:
@@ -410,16 +398,3 @@ def _name_of_signal(exit_code: int | None) -> str:
         return signal.Signals(-exit_code).name
     except ValueError:
         return f"signal {-exit_code}"
-
-
-async def _receive(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
-    """Some bytes; none if the other end is gone, however it went."""
-    try:
-        return await loop.sock_recv(sock, 1 << 16)
-    except OSError:
-        return b""
-
-
-def _write_to_stderr(text: bytes) -> None:
-    with contextlib.suppress(OSError):
-        os.write(2, text)

@@ -23,8 +23,8 @@ from shoal.nanny.errors import NoSchedulerGiven, UnknownOption
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
 from shoal.observe.limits import memory_limit_bytes, thread_count
-from shoal.protocol.calls import SchedulerToWorker
 from shoal.protocol.codec import Decoder
+from shoal.protocol.directions import SchedulerToWorker
 from shoal.protocol.handshake import WORKER, Keyring
 from shoal.units import to_seconds
 

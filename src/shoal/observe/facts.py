@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.protocol.calls import Identity
+from shoal.protocol.questions import Identity
 
 
 class FactsOfScheduler(dict[str, Any]):

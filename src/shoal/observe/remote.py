@@ -15,7 +15,7 @@ from shoal.observe.facts import FactsOfScheduler, facts_of_identity
 from shoal.observe.shown import ShownScheduler, ShownTask, ShownWorker, shown_story
 from shoal.observe.status import Status
 from shoal.observe.views import MappingView
-from shoal.protocol import calls
+from shoal.protocol import questions
 from shoal.protocol.keys import from_canonical, to_canonical
 
 Ask = Callable[[Callable[[int], Any]], Any]
@@ -69,11 +69,11 @@ class RemoteWorker(_View, ShownWorker):
     __slots__ = ("_ask", "_entity")
 
     _what = "a worker"
-    _entity: calls.WorkerIdentity
+    _entity: questions.WorkerIdentity
     _ask: Ask
 
     @classmethod
-    def of(cls, identity: calls.WorkerIdentity, ask: Ask) -> Self:
+    def of(cls, identity: questions.WorkerIdentity, ask: Ask) -> Self:
         """The view of a worker that was told of."""
         view: Self = _made(cls, _entity=identity, _ask=ask)
         return view
@@ -103,7 +103,7 @@ class RemoteWorker(_View, ShownWorker):
     @property
     def processing(self) -> dict[RemoteTask, float]:
         """Tasks that are given to it now, and how long each is expected to take (s)."""
-        given = self._ask(lambda n: calls.Processing(n, [self.address])).get(self.address, {})
+        given = self._ask(lambda n: questions.Processing(n, [self.address])).get(self.address, {})
         return {
             RemoteTask.of(key, "processing", self._ask): seconds for key, seconds in given.items()
         }
@@ -111,7 +111,7 @@ class RemoteWorker(_View, ShownWorker):
     @property
     def has_what(self) -> dict[RemoteTask, None]:
         """Tasks whose results it holds now."""
-        held = self._ask(lambda n: calls.HasWhat(n, [self.address])).get(self.address, [])
+        held = self._ask(lambda n: questions.HasWhat(n, [self.address])).get(self.address, [])
         return {RemoteTask.of(key, "memory", self._ask): None for key in held}
 
 
@@ -142,20 +142,20 @@ class RemoteTask(_View, ShownTask):
         return f"<TaskState {self.key!r} {self.state}>"
 
     @property
-    def _entity(self) -> calls.TaskDescription:
+    def _entity(self) -> questions.TaskDescription:
         """All about it, as it is now; once it is forgotten, only what its key says."""
-        found = self._ask(lambda n: calls.DescribeTasks(n, [self._canonical]))
+        found = self._ask(lambda n: questions.DescribeTasks(n, [self._canonical]))
         if not found:
-            return calls.TaskDescription(self._canonical)
-        described: calls.TaskDescription = found[0]
+            return questions.TaskDescription(self._canonical)
+        described: questions.TaskDescription = found[0]
         return described
 
     def _others(self, keys: list[Key]) -> set[RemoteTask]:
-        states = self._ask(lambda n: calls.TaskStates(n, keys)) if keys else {}
+        states = self._ask(lambda n: questions.TaskStates(n, keys)) if keys else {}
         return {RemoteTask.of(key, state, self._ask) for key, state in states.items()}
 
     def _workers(self, addresses: list[str]) -> set[RemoteWorker]:
-        found = self._ask(calls.SchedulerIdentity).workers
+        found = self._ask(questions.SchedulerIdentity).workers
         return {RemoteWorker.of(w, self._ask) for w in found if w.address in addresses}
 
     @property
@@ -258,12 +258,12 @@ class RemoteScheduler(_View, ShownScheduler[RemoteWorker]):
 
     def identity(self) -> FactsOfScheduler:
         """What it and its workers are, as plain values."""
-        return facts_of_identity(self._ask(calls.SchedulerIdentity))
+        return facts_of_identity(self._ask(questions.SchedulerIdentity))
 
     @property
     def workers(self) -> dict[str, RemoteWorker]:
         """Workers by address."""
-        identity = self._ask(calls.SchedulerIdentity)
+        identity = self._ask(questions.SchedulerIdentity)
         return {worker.address: RemoteWorker.of(worker, self._ask) for worker in identity.workers}
 
     @property
@@ -274,7 +274,7 @@ class RemoteScheduler(_View, ShownScheduler[RemoteWorker]):
     @property
     def tasks(self) -> MappingView[object, RemoteTask]:
         """Tasks by the user's key, with their states when they were asked for.  Cost: O(tasks)."""
-        states: dict[Key, str] = self._ask(calls.TaskStates)
+        states: dict[Key, str] = self._ask(questions.TaskStates)
         named = {key: (key, state) for key, state in states.items()}
 
         def view(of: tuple[Key, str]) -> RemoteTask:
@@ -295,33 +295,33 @@ class RemoteScheduler(_View, ShownScheduler[RemoteWorker]):
     def get_task_status(self, keys: Iterable[object]) -> dict[object, str | None]:
         """The state of each; None of what is not known."""
         asked = list(keys)
-        states = self._ask(lambda n: calls.TaskStates(n, [to_canonical(key) for key in asked]))
+        states = self._ask(lambda n: questions.TaskStates(n, [to_canonical(key) for key in asked]))
         return {key: states.get(to_canonical(key)) for key in asked}
 
     def get_who_has(self, keys: Iterable[object] | None = None) -> dict[object, list[str]]:
         """Addresses of the holders of each key; of all that are in memory if none is named."""
         asked = None if keys is None else [to_canonical(key) for key in keys]
-        found = self._ask(lambda n: calls.WhoHas(n, asked))
+        found = self._ask(lambda n: questions.WhoHas(n, asked))
         return {from_canonical(key): holders for key, holders in found.items()}
 
     def get_has_what(self, workers: Iterable[str] | None = None) -> dict[str, list[object]]:
         """Keys that each worker holds; of all workers if none is named."""
         asked = None if workers is None else list(workers)
-        found = self._ask(lambda n: calls.HasWhat(n, asked))
+        found = self._ask(lambda n: questions.HasWhat(n, asked))
         return {address: [from_canonical(key) for key in held] for address, held in found.items()}
 
     def get_processing(self, workers: Iterable[str] | None = None) -> dict[str, list[object]]:
         """Keys of the tasks that were given to each worker; of all workers if none is named."""
         asked = None if workers is None else list(workers)
-        found = self._ask(lambda n: calls.Processing(n, asked))
+        found = self._ask(lambda n: questions.Processing(n, asked))
         return {address: [from_canonical(key) for key in given] for address, given in found.items()}
 
     def get_ncores(self, workers: Iterable[str] | None = None) -> dict[str, int]:
         """Threads of each worker; of all workers if none is named."""
         asked = None if workers is None else list(workers)
-        return dict(self._ask(lambda n: calls.NThreads(n, asked)))
+        return dict(self._ask(lambda n: questions.NThreads(n, asked)))
 
     def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
         """The recorded transitions of these keys, oldest first."""
         asked = [to_canonical(key) for key in keys]
-        return shown_story(self._ask(lambda n: calls.Story(n, asked)))
+        return shown_story(self._ask(lambda n: questions.Story(n, asked)))

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from shoal.comms.addresses import parse_address
-from shoal.protocol.calls import Transition
 from shoal.protocol.keys import from_canonical
+from shoal.protocol.questions import Transition
 
 
 class ShownWorker(Protocol):

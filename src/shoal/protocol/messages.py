@@ -1,14 +1,18 @@
-"""The dictionary of everything that crosses the wire, by direction.
+"""What crosses the wire for the sake of tasks and of connections, by direction.
 
-Rules for whoever edits it: fields are only ever added, at the end and with a default; a tag is
-never used twice; a class has one handler per receiving role, `on_<its name>`.  Requests and the
-answers to them are in `calls.py`; what users own (functions, arguments, values, exceptions) is
-bytes here, and nobody but the two ends opens them.
+Rules for whoever edits this or another subject's file: fields are only ever added, at the end and
+with a default; a tag is never used twice; a class has one handler per receiving role, `on_<its
+name>`, and one row in SUBJECT for each direction.  `directions.py` has all subjects.  What users
+own (functions, arguments, values, exceptions) is bytes here, and nobody but the two ends opens it.
+
+Free tags: 11 to 19 from clients, 25 to 39 to clients, 49 to 59 from workers, 68 to 79 to workers,
+83 to 99 between workers.
 """
 
 import msgspec
 
 from shoal.ids import ClientTaskId, CodeId, Epoch, Key, RunId, TaskId
+from shoal.protocol.subject import UNANSWERED, Subject
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -117,13 +121,6 @@ class CancelTasks(Message, frozen=True, tag=8):
 
 class ClientHeartbeat(Message, frozen=True, tag=9):
     """The client lives."""
-
-
-class ReleaseLock(Message, frozen=True, tag=10):
-    """End a claim to a lock, whether it is held or still waited for; see AcquireLock."""
-
-    name: str
-    claim: int
 
 
 # --- scheduler -> client ---------------------------------------------------------------------
@@ -376,3 +373,49 @@ class PutReplicas(Message, frozen=True, tag=82):
     request: int
     replicas: list[ReplicaHeader]
     epoch: Epoch = Epoch(0)
+
+
+SUBJECT = Subject(
+    from_client={
+        RegisterClient: UNANSWERED,
+        DefineClientCode: UNANSWERED,
+        ForgetClientCode: UNANSWERED,
+        SubmitTasks: UNANSWERED,
+        WantKey: UNANSWERED,
+        ReleaseTasks: UNANSWERED,
+        CancelTasks: UNANSWERED,
+        ClientHeartbeat: UNANSWERED,
+    },
+    to_client={
+        ClientWelcome: UNANSWERED,
+        TaskInMemory: UNANSWERED,
+        TaskErred: UNANSWERED,
+        TaskLost: UNANSWERED,
+        TaskCancelled: UNANSWERED,
+        Replicas: UNANSWERED,
+        Shutdown: UNANSWERED,
+    },
+    from_worker={
+        RegisterWorker: UNANSWERED,
+        TaskFinished: UNANSWERED,
+        TaskFailed: UNANSWERED,
+        RunReturned: UNANSWERED,
+        InputsUnavailable: UNANSWERED,
+        ReplicasAdded: UNANSWERED,
+        ReplicasGone: UNANSWERED,
+        WorkerHeartbeat: UNANSWERED,
+        WorkerLeaving: UNANSWERED,
+    },
+    to_worker={
+        WorkerWelcome: UNANSWERED,
+        DefineCode: UNANSWERED,
+        ForgetCode: UNANSWERED,
+        RunTask: UNANSWERED,
+        RecallRuns: UNANSWERED,
+        FreeReplicas: UNANSWERED,
+        AcquireReplicas: UNANSWERED,
+        Shutdown: UNANSWERED,
+    },
+    from_peer={GetReplicas: Replicas, PutReplicas: None},
+    to_peer={Replicas: UNANSWERED},
+)

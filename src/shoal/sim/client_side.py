@@ -1,42 +1,45 @@
 """A client in the simulation: its real machine, and a script in place of a user and a session."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from shoal.client.invariants import check as check_client
 from shoal.client.machine import FINISHED, UNRESOLVED, ClientMachine, Record
-from shoal.ids import ClientTaskId, CodeId, Epoch, Key, TaskId
-from shoal.protocol.calls import (
-    AcquireLock,
-    Answer,
-    AwaitWorkers,
-    PlaceScatter,
-    Refusal,
-    WhoHas,
-    answered,
-)
+from shoal.client.machine.invariants import check as check_client
+from shoal.ids import ClientTaskId, Epoch, Key, TaskId
+from shoal.protocol.answers import Answer, Refusal
+from shoal.protocol.directions import answered
+from shoal.protocol.membership import AwaitWorkers
 from shoal.protocol.messages import (
     ClientWelcome,
     Message,
     RegisterClient,
     Replicas,
     Shutdown,
-    SubmitTasks,
     TaskCancelled,
     TaskErred,
     TaskInMemory,
     TaskLost,
     TaskOptions,
 )
+from shoal.protocol.questions import WhoHas
+from shoal.protocol.transfers import PlaceScatter
 from shoal.sim.locking import Locking
 from shoal.sim.network import End
-from shoal.sim.plan import Ask, Cancel, HoldLock, Release, Scatter, Submit, Want
+from shoal.sim.plan import Act, Ask, Cancel, Release, Scatter, Submit, Want
 from shoal.sim.scattering import Make, ScatterCall
-from shoal.sim.specs import TaskSpec, Value, bundle_payload, from_bytes, function_payload
+from shoal.sim.slicing import Graph, in_order, prefix_of
+from shoal.sim.specs import TaskSpec, Value, from_bytes, function_payload
 from shoal.sim.stage import Stage
 from shoal.sim.wire import FROM_CLIENT
 
 Resolved = ClientWelcome | TaskInMemory | TaskErred | TaskLost | TaskCancelled
+
+
+class Call(NamedTuple):
+    """A call that is not answered yet."""
+
+    act: Act  # of the script, that made it
+    answered: Callable[[int, Answer], None]
 
 
 class ClientActor:
@@ -50,8 +53,8 @@ class ClientActor:
         self.machine = ClientMachine(functions_max=2)  # one less than the script uses
         self.held: dict[Key, Record] = {}  # one future for each
         self.is_over = False
-        self.unanswered: dict[int, Ask | HoldLock] = {}  # calls, by request
-        self.locking = Locking(self.machine.say, self.after)
+        self.unanswered: dict[int, Call] = {}  # by request
+        self.locking = Locking(self.call, self.machine.say, self.after, self._lock_is_held)
         self._placing: dict[int, tuple[ScatterCall, ClientTaskId]] = {}  # by request
         self._scattering: list[ScatterCall] = []
         self._next_request = 1
@@ -67,7 +70,7 @@ class ClientActor:
         """Submit tasks that the script names, dependencies first."""
         if self.is_over:
             return
-        tasks = _in_order(act.tasks)
+        tasks = in_order(act.tasks)
         if act.wanted is None:
             for task in tasks:
                 self._submit_one(task, act.options)
@@ -80,7 +83,7 @@ class ClientActor:
         payload = function_payload(task.function)
         [record] = self.machine.submit(
             (payload, payload),
-            _prefix(task.key),
+            prefix_of(task.key),
             [task.key],
             [task.label.encode()],
             [needs],
@@ -103,7 +106,7 @@ class ClientActor:
         for record in outside.values():
             machine.hold(record)
         numbers.update({key: record.number for key, record in outside.items()})
-        graph = _Graph(
+        graph = Graph(
             first,
             numbers,
             frozenset(act.wanted),
@@ -114,13 +117,13 @@ class ClientActor:
         size = -(-len(tasks) // act.nslices)
         self._say_slice(graph, [tasks[i : i + size] for i in range(0, len(tasks), size)])
 
-    def _say_slice(self, graph: "_Graph", slices: list[list[TaskSpec]]) -> None:
+    def _say_slice(self, graph: Graph, slices: list[list[TaskSpec]]) -> None:
         """Say the first of the slices, and the others a little later each."""
         if self.is_over:
             return
         tasks = slices[0]
         later = [task for part in slices[1:] for task in part]
-        bundles, message = self._slice(graph, tasks, later)
+        bundles, message = graph.cut(self.machine.new_code, tasks, later)
         wanted = [key for key in message.keys if key in graph.wanted]
         for record in self.machine.submit_slice(bundles, message, wanted):
             self._hold(record)
@@ -130,45 +133,6 @@ class ClientActor:
         else:
             self.machine.release(graph.outside)
         self._flush_soon()
-
-    def _slice(
-        self, graph: "_Graph", tasks: list[TaskSpec], later: list[TaskSpec]
-    ) -> tuple[list[tuple[CodeId, bytes]], SubmitTasks]:
-        bundles: list[tuple[CodeId, bytes]] = []
-        codes: list[CodeId] = []
-        arguments: list[bytes | int] = []
-        size = graph.bundle_size
-        for i in range(0, len(tasks), size):
-            members = tasks[i : i + size]
-            code = self.machine.new_code()
-            bundles.append((code, bundle_payload(members)))
-            codes += [code] * len(members)
-            arguments += range(len(members))
-        numbers = graph.numbers
-        needed = {key for task in later for key in task.inputs}
-        held = [i for i, task in enumerate(tasks) if task.key in needed]
-        graph.held.update((task.key, None) for task in tasks if task.key in needed)
-        let_go = [key for key in graph.held if key not in needed]
-        for key in let_go:
-            del graph.held[key]
-        message = SubmitTasks(
-            first=numbers[tasks[0].key],
-            keys=[task.key for task in tasks],
-            codes=codes,
-            arguments=arguments,
-            dependencies=[
-                [numbers[key] for key in task.inputs if key in numbers] for task in tasks
-            ],
-            prefixes=[_prefix(task.key) for task in tasks],
-            prefix_indices=list(range(len(tasks))),
-            options=graph.options,
-            wanted=[i for i, task in enumerate(tasks) if task.key in graph.wanted],
-            held=held,
-            let_go=[numbers[key] for key in let_go],
-            graph=graph.first,
-            ntasks_ahead=len(later),
-        )
-        return bundles, message
 
     def release(self, act: Release) -> None:
         """Drop the futures of these keys."""
@@ -225,29 +189,32 @@ class ClientActor:
             action()
             self._flush_soon()
 
-    def ask(self, act: Ask) -> None:
-        """Call the scheduler; it must answer once, sooner or later."""
-        if self.is_over:
-            return
-        request = self._next_request
-        self._next_request += 1
-        self.unanswered[request] = act
-        nworkers = len(self.stage.plan.workers)
-        if act.what == "workers":
-            self.machine.say(AwaitWorkers(request, nworkers))
-        else:
-            self.machine.say(WhoHas(request))
-        self._flush_soon()
+    def call(
+        self, act: Act, make: Callable[[int], Message], answered: Callable[[int, Answer], None]
+    ) -> None:
+        """Call the scheduler, for the sake of `act`; it must answer once, sooner or later.
 
-    def hold_lock(self, act: HoldLock) -> None:
-        """Claim a lock, unless it is held already: nobody waits for himself."""
-        if self.is_over or act.name in self.locking.holding:
-            return
-        request = self._next_request
-        self._next_request += 1
-        self.unanswered[request] = act
-        self.locking.claim(act, request)
-        self._flush_soon()
+        `make` is given the number of the request, and `answered` that and the answer.
+        """
+        if not self.is_over:
+            request = self._next_request
+            self._next_request += 1
+            self.unanswered[request] = Call(act, answered)
+            self.machine.say(make(request))
+            self._flush_soon()
+
+    def ask(self, act: Ask) -> None:
+        """Ask the scheduler something that is of no consequence."""
+
+        def question(request: int) -> Message:
+            if act.what == "workers":
+                return AwaitWorkers(request, len(self.stage.plan.workers))
+            return WhoHas(request)
+
+        self.call(act, question, lambda request, answer: None)
+
+    def _lock_is_held(self, name: str) -> None:
+        self.stage.lock_is_held(self.name, name)
 
     def release_all(self) -> None:
         """Drop every future."""
@@ -367,13 +334,11 @@ class ClientActor:
             call, first = self._placing.pop(message.request)
             call.placed(first, answered(PlaceScatter, message))
             return
-        act = self.unanswered.pop(message.request, None)
-        if act is None:
+        asked = self.unanswered.pop(message.request, None)
+        if asked is None:
             self.stage.fail("calls are answered", f"{self.name} hears of call {message.request}")
-        if isinstance(act, HoldLock):
-            granted = answered(AcquireLock, message)
-            if self.locking.answered(act, message.request, granted=granted):
-                self.stage.lock_is_held(self.name, act.name)
+        else:
+            asked.answered(message.request, message)
 
     def _refused(self, message: Refusal) -> None:
         call, _ = self._placing.pop(message.request)
@@ -384,36 +349,3 @@ class ClientActor:
         """Futures that are still waiting, and those of calls that are."""
         waiting = [record for record in self.held.values() if record.status in UNRESOLVED]
         return waiting + [record for call in self._scattering for record in call.records]
-
-
-@dataclass(slots=True)
-class _Graph:
-    """A graph that is being said in slices."""
-
-    first: ClientTaskId
-    numbers: dict[Key, ClientTaskId]
-    wanted: frozenset[Key]
-    outside: list[Record]  # futures it depends on
-    options: TaskOptions | None
-    bundle_size: int
-    held: dict[Key, None] = field(default_factory=dict)  # what later slices refer to
-
-
-def _in_order(tasks: Sequence[TaskSpec]) -> list[TaskSpec]:
-    """Dependencies before dependents, otherwise as given; of two for one key, the last counts."""
-    by_key = {task.key: task for task in tasks}
-    done: dict[Key, TaskSpec] = {}
-    for task in by_key.values():
-        stack = [task]
-        while stack:
-            top = stack[-1]
-            missing = [by_key[key] for key in top.inputs if key in by_key and key not in done]
-            if missing:
-                stack.append(missing[0])
-            else:
-                done[top.key] = stack.pop()
-    return list(done.values())
-
-
-def _prefix(key: Key) -> str:
-    return key.partition("-")[0]

@@ -113,8 +113,8 @@ def clients_hear_of_it(cluster: Cluster) -> Iterator[str]:
 def calls_are_answered(cluster: Cluster) -> Iterator[str]:
     """No client waits for the answer to a call."""
     for client in cluster.live_clients():
-        for request, act in client.unanswered.items():
-            yield f"{client.name} waits for the answer to {act!r}, its call {request}"
+        for request, call in client.unanswered.items():
+            yield f"{client.name} waits for the answer to {call.act!r}, its call {request}"
 
 
 def everybody_is_back(cluster: Cluster) -> Iterator[str]:

@@ -4,39 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import Protocol
 
-from shoal.protocol.calls import AcquireLock
-from shoal.protocol.messages import Message, ReleaseLock
-from shoal.sim.plan import HoldLock
+from shoal.protocol.answers import Answer
+from shoal.protocol.coordination import AcquireLock, ReleaseLock
+from shoal.protocol.directions import answered
+from shoal.protocol.messages import Message
+from shoal.sim.plan import Act, HoldLock
+
+
+class Calls(Protocol):
+    """How a client calls its scheduler."""
+
+    def __call__(
+        self, act: Act, make: Callable[[int], Message], answered: Callable[[int, Answer], None], /
+    ) -> None:
+        """See `ClientActor.call`."""
 
 
 class Locking:
     """What one client claims and holds; each claim has the number of its request."""
 
     def __init__(
-        self, say: Callable[[Message], None], after: Callable[[float, Callable[[], None]], None]
+        self,
+        call: Calls,
+        say: Callable[[Message], None],
+        after: Callable[[float, Callable[[], None]], None],
+        is_held: Callable[[str], None],
     ) -> None:
-        """`say` to the scheduler; `after` some seconds do something, if the client is there."""
+        """Nothing is held.
+
+        Args:
+            call: how to ask the scheduler.
+            say: how to tell it something.
+            after: some seconds do something, if the client is there.
+            is_held: to be told the name of each lock that is granted.
+        """
+        self._call = call
         self._say = say
         self._after = after
+        self._is_held = is_held
         self._waiting: dict[int, HoldLock] = {}  # neither answered nor given up
         self.holding: dict[str, int] = {}  # the claim by the lock's name
 
-    def claim(self, act: HoldLock, number: int) -> None:
+    def hold(self, act: HoldLock) -> None:
+        """Claim a lock, unless it is held already: nobody waits for himself."""
+        if act.name not in self.holding:
+            self._call(act, lambda request: self._claim(act, request), self._answered)
+
+    def _claim(self, act: HoldLock, number: int) -> Message:
         """Ask for the lock; wait no longer than the act says."""
         self._waiting[number] = act
-        self._say(AcquireLock(number, act.name, number, waits=act.patience_seconds > 0))
         if 0 < act.patience_seconds < inf:
             self._after(act.patience_seconds, lambda: self._give_up(act, number))
+        return AcquireLock(number, act.name, number, waits=act.patience_seconds > 0)
 
-    def answered(self, act: HoldLock, number: int, *, granted: bool) -> bool:
-        """Whether the lock is held now; a grant that comes after its claim was given up is not."""
-        if self._waiting.pop(number, None) is None or not granted:
-            return False
+    def _answered(self, number: int, answer: Answer) -> None:
+        """If it is granted it is held now; but not if its claim was given up meanwhile."""
+        granted = answered(AcquireLock, answer)
+        act = self._waiting.pop(number, None)
+        if act is None or not granted:
+            return
         assert act.name not in self.holding, f"two claims hold the lock {act.name!r}"
         self.holding[act.name] = number
         self._after(act.seconds, lambda: self._let_go(act.name, number))
-        return True
+        self._is_held(act.name)
 
     def _give_up(self, act: HoldLock, number: int) -> None:
         if self._waiting.pop(number, None) is not None:

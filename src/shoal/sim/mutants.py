@@ -106,8 +106,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a client that has gone keeps its locks",
-        "shoal.scheduler.machine.on_membership",
-        "    drop_claims(core, client)\n",
+        "shoal.scheduler.machine.coordination.locks",
+        "    client_gone=drop_claims,\n",
         "",
     ),
     Mutant(
@@ -118,14 +118,14 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a cancelled want may be shared by a new future",
-        "shoal.client.machine",
+        "shoal.client.machine.wants",
         "    def _cancel(self, record: Record, reason: str) -> None:\n"
         "        if self.records.get(record.key) is record:\n",
         "    def _cancel(self, record: Record, reason: str) -> None:\n        if False:\n",
     ),
     Mutant(
         "a release overtakes the submission before it",
-        "shoal.client.machine",
+        "shoal.client.machine.outgoing",
         "        if self._released:\n            self._close_releases()\n",
         "",
     ),
@@ -180,11 +180,15 @@ def mutated(mutant: Mutant, source: str) -> str:
 
 
 def source_of(mutant: Mutant) -> str:
-    """The present source text of the mutant's module."""
-    spec = find_spec(mutant.module)
-    if spec is None or spec.origin is None:
-        raise LookupError(f"there is no module {mutant.module}")
-    return Path(spec.origin).read_text()
+    """The present source text of the mutant's module, which is not imported for it."""
+    root, *names = mutant.module.split(".")
+    package = find_spec(root)
+    places = [] if package is None else package.submodule_search_locations or []
+    for place in places:
+        path = Path(place, *names).with_suffix(".py")
+        if path.exists():
+            return path.read_text(encoding="utf-8")
+    raise LookupError(f"there is no module {mutant.module}")
 
 
 def nseeds_to_find(mutant: Mutant, nseeds: int, *, start: int = 0) -> tuple[int, str] | None:

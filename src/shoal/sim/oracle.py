@@ -8,7 +8,6 @@ and whether a failure may be blamed on anything.
 from collections.abc import Iterable, Iterator, Mapping
 
 from shoal.ids import ClientTaskId, CodeId, Key, TaskId
-from shoal.protocol.calls import PlaceScatter
 from shoal.protocol.messages import (
     CancelTasks,
     DefineClientCode,
@@ -19,6 +18,7 @@ from shoal.protocol.messages import (
     TaskOptions,
     WantKey,
 )
+from shoal.protocol.transfers import PlaceScatter
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.sim.specs import ALWAYS, TaskSpec, call_of, compute
 from shoal.sim.violation import Violation

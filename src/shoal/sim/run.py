@@ -173,7 +173,7 @@ def _perform(cluster: Cluster, act: Act) -> None:
         case Ask():
             client.ask(act)
         case HoldLock():
-            client.hold_lock(act)
+            client.locking.hold(act)
         case Leave():
             client.leave()
 

@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 from shoal.client.machine import CANCELLED, FINISHED, UNRESOLVED, ClientMachine, Record
 from shoal.ids import ClientTaskId, Epoch
-from shoal.protocol.calls import Placement, PlaceScatter
 from shoal.protocol.messages import Failure
+from shoal.protocol.transfers import Placement, PlaceScatter
 from shoal.sim.oracle import scattered
 from shoal.sim.plan import Scatter
 from shoal.sim.specs import TaskSpec, Value

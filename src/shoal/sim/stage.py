@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from shoal.ids import ClientTaskId, Epoch, RunId
-from shoal.protocol.calls import Answer
+from shoal.protocol.answers import Answer
 from shoal.protocol.codec import Decoder
 from shoal.protocol.messages import Failure, Message, RunTask
 from shoal.scheduler.model.settings import SchedulerSettings

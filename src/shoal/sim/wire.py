@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Final, cast
 
-from shoal.protocol.calls import (
+from shoal.protocol.codec import Decoder, encode
+from shoal.protocol.directions import (
     ClientToScheduler,
     SchedulerToClient,
     SchedulerToWorker,
     WorkerToScheduler,
 )
-from shoal.protocol.codec import Decoder, encode
 from shoal.protocol.messages import Message
 
 FROM_CLIENT: Final = Decoder(ClientToScheduler)

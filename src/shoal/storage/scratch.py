@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,3 +65,25 @@ def remove_scratch_of(pid: int, parent: Path) -> None:
 
 def _prefix(pid: int) -> str:
     return f"worker-{pid}-"
+
+
+class Scratch:
+    """A folder for what tasks leave, made when somebody looks for it; for any thread."""
+
+    def __init__(self, given: str | None) -> None:
+        """`given`: a folder of somebody's, which stays; None: one of our own."""
+        self._path = given
+        self._made = ""
+        self._making = threading.Lock()  # tasks of several threads may look at once
+
+    def path(self) -> str:
+        """Where it is."""
+        with self._making:
+            if self._path is None:
+                self._path = self._made = make_scratch()
+            return self._path
+
+    def remove(self) -> None:
+        """Remove it if it is ours."""
+        if self._made:
+            remove_scratch(self._made)

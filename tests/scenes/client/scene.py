@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from shoal.client.invariants import check
 from shoal.client.machine import ClientMachine, Record
+from shoal.client.machine.invariants import check
 from shoal.ids import ClientTaskId, Epoch, Key, TaskId
 from shoal.protocol.messages import (
     CancelTasks,

@@ -1,6 +1,6 @@
 """What a client says as its user makes futures, drops them, and makes them again."""
 
-from shoal.client import machine as client_machine
+from shoal.client.machine.outgoing import BATCH_TASKS_MAX
 from shoal.protocol.messages import TaskOptions
 from tests.scenes.client.scene import Scene
 
@@ -194,10 +194,10 @@ def test_only_so_many_functions_are_kept_and_the_oldest_goes():
 
 
 def test_a_large_map_is_several_messages(scene):
-    ntasks = client_machine.BATCH_TASKS_MAX + 1
+    ntasks = BATCH_TASKS_MAX + 1
     scene.submit(*(f"k{i}" for i in range(ntasks)))
     _code, first, second = scene.machine.take_outgoing()
-    assert len(first.keys) == client_machine.BATCH_TASKS_MAX
+    assert len(first.keys) == BATCH_TASKS_MAX
     assert second.keys == [f"k{ntasks - 1}"]
     assert second.first == ntasks
 

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from shoal.ids import ClientTaskId, RunId, TaskId
-from shoal.protocol.calls import ANSWERS, Answer, PlaceScatter
+from shoal.protocol.answers import Answer
+from shoal.protocol.directions import ANSWERS
 from shoal.protocol.keys import to_text
 from shoal.protocol.messages import (
     DefineCode,
@@ -22,6 +23,7 @@ from shoal.protocol.messages import (
     TaskInMemory,
     TaskLost,
 )
+from shoal.protocol.transfers import PlaceScatter
 
 
 def place(address: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shoal.ids import ClientTaskId, CodeId, Epoch, Key, RunId, TaskId
-from shoal.protocol import calls
+from shoal.protocol import transfers
 from shoal.protocol.messages import (
     CancelTasks,
     ClientWelcome,
@@ -305,7 +305,7 @@ class Scene:
         """Where shall these values go?"""
         fields["first"] = self.actor(client).new_numbers(keys)
         fields["keys"] = [Key(key) for key in keys]
-        self.call(calls.PlaceScatter, client, nbytes=[8] * len(keys), **fields)
+        self.call(transfers.PlaceScatter, client, nbytes=[8] * len(keys), **fields)
 
     def call(self, kind: type[Message], client: str = "c", **fields: Any) -> None:
         """Ask something."""

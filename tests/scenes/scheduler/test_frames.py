@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from shoal.ids import ClientTaskId, CodeId, Key
-from shoal.protocol.calls import PlaceScatter
 from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import (
     Failure,
@@ -19,6 +18,7 @@ from shoal.protocol.messages import (
     TaskOptions,
     WantKey,
 )
+from shoal.protocol.transfers import PlaceScatter
 from tests.scenes.scheduler.scene import Scene
 
 FAILURE = Failure(b"", "ValueError: no", "", Key("z"))

@@ -2,9 +2,8 @@
 
 import pytest
 
-from shoal.protocol.calls import AcquireLock, IsLocked
+from shoal.protocol.coordination import AcquireLock, IsLocked, ReleaseLock
 from shoal.protocol.framing import ProtocolError
-from shoal.protocol.messages import ReleaseLock
 from tests.scenes.scheduler.scene import Scene
 
 

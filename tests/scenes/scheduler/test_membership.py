@@ -3,7 +3,7 @@
 import pytest
 
 from shoal.errors import NameTaken
-from shoal.protocol.calls import AwaitWorkers
+from shoal.protocol.membership import AwaitWorkers
 from tests.scenes.scheduler.scene import Scene
 
 

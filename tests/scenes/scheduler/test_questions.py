@@ -1,6 +1,6 @@
 """What clients may ask, and the story of a task."""
 
-from shoal.protocol.calls import (
+from shoal.protocol.questions import (
     DescribeTasks,
     HasWhat,
     NThreads,

@@ -1,7 +1,7 @@
 """Values that come from clients: where they go, and what happens when they are lost."""
 
 from shoal.ids import Key
-from shoal.protocol.calls import PlaceScatter
+from shoal.protocol.transfers import PlaceScatter
 from tests.scenes.scheduler.scene import Scene
 
 AGAIN = {"keys": [Key("x")], "nbytes": [8], "again": True}

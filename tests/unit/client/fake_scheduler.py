@@ -8,16 +8,12 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from shoal.client.control import AsyncClient
+from shoal.client.asynchronous import AsyncClient
 from shoal.comms import Connection, Listener, listen
 from shoal.ids import Epoch, TaskId
-from shoal.protocol.calls import (
-    ClientToScheduler,
-    NThreads,
-    WhoHas,
-    answer,
-)
+from shoal.protocol.answers import answer
 from shoal.protocol.codec import Decoder
+from shoal.protocol.directions import ClientToScheduler
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import (
@@ -35,6 +31,7 @@ from shoal.protocol.messages import (
     WantKey,
 )
 from shoal.protocol.payload import dump, dump_small, load, load_call
+from shoal.protocol.questions import NThreads, WhoHas
 from shoal.worker.shell.evaluation import evaluate_item
 
 T = TypeVar("T")
@@ -59,6 +56,10 @@ class FakeScheduler:
         self._codes: dict[int, Any] = {}
         self.kept: list[Message] = []
         self.connections: list[Connection] = []
+        self.answers: dict[type, Callable[[Any], Any]] = {  # call -> the value of its answer
+            NThreads: lambda call: {WORKER: 1},
+            WhoHas: lambda call: {key: [WORKER] for key in call.keys or ()},
+        }
         self._ids = itertools.count(1)
         self._heard_more = asyncio.Event()
 
@@ -132,10 +133,9 @@ class FakeScheduler:
                 case WantKey(task, key):
                     number = self.numbers.get(key, -1)
                     replies.append(self._outcome(task, lambda n=number: self.values[n]))
-                case NThreads(request):
-                    connection.send([answer(request, {WORKER: 1})])
-                case WhoHas(request, keys):
-                    connection.send([answer(request, {key: [WORKER] for key in keys or ()})])
+                case _ if type(message) in self.answers:
+                    value = self.answers[type(message)](message)
+                    connection.send([answer(message.request, value)])
         self._heard_more.set()
         if self.holds:
             self.kept += replies

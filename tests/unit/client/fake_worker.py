@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 from shoal.comms import Connection, listen
-from shoal.protocol.calls import Refusal, ToWorkerFromPeer, answer
+from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.codec import Decoder
+from shoal.protocol.directions import ToWorkerFromPeer
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import GetReplicas, PutReplicas, ReplicaHeader, Replicas

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import inspect
 import os
 import signal
 import threading
@@ -11,11 +10,11 @@ from concurrent.futures import CancelledError
 
 import pytest
 
+from shoal.client.asynchronous import AsyncClient
 from shoal.client.blocking import CALLBACKS, Latch, LoopThread
 from shoal.client.client import Client
-from shoal.client.control import AsyncClient
+from shoal.client.control.calls import MAP_SLICE_TASKS
 from shoal.client.errors import BlockingCall, ClientClosed, NoClient
-from shoal.client.submitting import MAP_SLICE_TASKS
 from shoal.client.waiting import as_completed, wait
 from shoal.protocol.messages import ReleaseTasks, SubmitTasks
 from tests.programs import ROOT, printed_by
@@ -328,20 +327,6 @@ def test_an_asynchronous_client_is_a_client():
     assert isinstance(made, Client)
     assert issubclass(AsyncClient, Client)
     assert not isinstance(1, Client)
-
-
-def test_every_method_has_both_faces_with_one_signature():
-    names = [n for n in vars(AsyncClient) | vars(AsyncClient.__base__) if not n.startswith("_")]
-    assert len(names) > 20
-    for name in names:
-        ours, theirs = getattr(Client, name), getattr(AsyncClient, name)
-        assert inspect.signature(ours).parameters == inspect.signature(theirs).parameters, name
-        assert inspect.getdoc(ours) == inspect.getdoc(theirs), name
-        assert not inspect.iscoroutinefunction(ours), name
-
-
-def test_the_generated_client_is_fresh():
-    assert printed_by("tools/make_blocking.py", "--check", cwd=ROOT) == ""
 
 
 def test_the_default_client_is_the_newest_open_one(scheduler):

@@ -11,7 +11,8 @@ from dask._task_spec import Alias, DataNode, Dict, List, Task, TaskRef, Tuple, c
 from shoal.client.bundles import BundleWriter
 from shoal.client.conversion import to_node
 from shoal.client.errors import CyclicGraph, MissingKey, UnpicklableTask
-from shoal.client.graphs import BUNDLE_BYTES_MAX, HEAD_TASKS, SLICE_TASKS_MAX, Graph, Tasks
+from shoal.client.finding import HEAD_TASKS, Tasks
+from shoal.client.graphs import BUNDLE_BYTES_MAX, SLICE_TASKS_MAX, Graph
 from shoal.protocol.messages import TaskOptions
 from shoal.worker.shell.evaluation import evaluate_item
 

@@ -16,8 +16,9 @@ from dask.utils import key_split
 
 from shoal.client.annotations import options_by_key
 from shoal.client.computing import flat_keys
+from shoal.client.finding import Tasks
 from shoal.client.frames import AnnotatedExpressions
-from shoal.client.graphs import Graph, Tasks
+from shoal.client.graphs import Graph
 from shoal.client.preparing import prepare
 from shoal.errors import UnsupportedOption
 from shoal.protocol.keys import to_text

@@ -8,14 +8,10 @@ import pytest
 from shoal.client.errors import NoWorkers, ResultUnreachable
 from shoal.client.gathering import Gathering
 from shoal.ids import TaskId
-from shoal.protocol.calls import (
-    FetchThroughScheduler,
-    Placement,
-    PlaceScatter,
-    answer,
-)
+from shoal.protocol.answers import answer
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.messages import SubmitTasks, TaskErred, TaskInMemory, TaskLost
+from shoal.protocol.transfers import FetchThroughScheduler, Placement, PlaceScatter
 from tests.unit.client.fake_scheduler import play
 from tests.unit.client.fake_worker import FakeWorker, gone, pack
 

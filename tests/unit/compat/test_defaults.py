@@ -7,7 +7,7 @@ import pytest
 
 from shoal.compat.defaults import enter_defaults, old_defaults
 from shoal.config import SECTIONS, read
-from shoal.legacy import LEGACY
+from shoal.config.legacy import LEGACY
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from shoal.comms import ListenError
 from shoal.deploy.errors import ClusterClosed, UnknownOptions, WrongWith
-from shoal.deploy.local import HARMLESS_OPTIONS, LATER_OPTIONS, WORKER_OPTIONS
+from shoal.deploy.options import HARMLESS_OPTIONS, LATER_OPTIONS, WORKER_OPTIONS
 from shoal.deploy.sites import listening_socket
 from shoal.nanny.death import Death
 from shoal.nanny.document import plain_part_of, require_plain, worker_environ

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.protocol import calls, messages
 from shoal.protocol.codec import encode
+from shoal.protocol.directions import SUBJECTS
 from shoal.protocol.messages import Message, Part
 
 FILE = Path(__file__).with_name("messages.hex")
@@ -21,12 +21,7 @@ FILE = Path(__file__).with_name("messages.hex")
 
 def classes() -> dict[str, type[Message]]:
     """Every message of the dictionary by its name, in the order of the tags."""
-    found = {
-        kind.__name__: kind
-        for module in (messages, calls)
-        for kind in vars(module).values()
-        if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
-    }
+    found = {kind.__name__: kind for subject in SUBJECTS for table in subject for kind in table}
     return dict(sorted(found.items(), key=lambda item: item[1].__struct_config__.tag))
 
 

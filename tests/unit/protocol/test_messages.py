@@ -5,14 +5,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from shoal.protocol import calls
-from shoal.protocol.calls import ANSWERS, Answer, answer, answered
+from shoal.protocol import directions, membership
+from shoal.protocol.answers import Answer, answer
 from shoal.protocol.codec import Decoder, encode
+from shoal.protocol.directions import ANSWERS, answered
 from shoal.protocol.messages import Message, RunTask
 from tests.unit.protocol import golden
 
 UNIONS = {
-    name: getattr(calls, name)
+    name: getattr(directions, name)
     for name in (
         "ClientToScheduler",
         "SchedulerToClient",
@@ -70,9 +71,9 @@ def test_an_answer_is_read_as_its_call_declares(call: type[Message]) -> None:
 def test_an_answer_of_another_type_is_refused() -> None:
     """The two ends are of different versions, and should say so rather than go on."""
     with pytest.raises(msgspec.ValidationError, match="Expected `int`, got `str`"):
-        answered(calls.AwaitWorkers, answer(5, "two"))
+        answered(membership.AwaitWorkers, answer(5, "two"))
 
 
 def test_an_answer_without_a_value_is_none() -> None:
     """What is asked for its effect only is answered so."""
-    assert answered(calls.TerminateCluster, Answer(5)) is None
+    assert answered(membership.TerminateCluster, Answer(5)) is None

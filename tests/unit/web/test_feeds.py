@@ -1,6 +1,6 @@
 """What the page and scripts are told is what the state says."""
 
-from shoal.protocol.calls import AcquireLock
+from shoal.protocol.coordination import AcquireLock
 from shoal.protocol.messages import WorkerHeartbeat
 from shoal.web.feeds.counts import counts, nawaited_in, nworkers_desired
 from shoal.web.feeds.status import (

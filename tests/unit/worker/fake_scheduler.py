@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from shoal.comms import Connection, listen
 from shoal.ids import CodeId, Epoch, Key, RunId, TaskId
-from shoal.protocol.calls import WorkerToScheduler
 from shoal.protocol.codec import Decoder
+from shoal.protocol.directions import WorkerToScheduler
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import (
     DefineCode,
@@ -31,8 +31,9 @@ DEADLINE_SECONDS = 10.0
 class FakeScheduler:
     """Listens at `address`; welcomes every worker that registers, unless told otherwise."""
 
-    def __init__(self, epoch: int = 1) -> None:
+    def __init__(self, epoch: int = 1, hears: Any = WorkerToScheduler) -> None:
         self.epoch = epoch
+        self._decoder = Decoder(hears)
         self.welcomes = True
         self.connections: dict[str, Connection] = {}  # by the worker's address
         self.registrations: list[RegisterWorker] = []
@@ -45,7 +46,7 @@ class FakeScheduler:
         self._listener = await listen(
             address,
             Keyring.from_token(TOKEN),
-            lambda role: Decoder(WorkerToScheduler),
+            lambda role: self._decoder,
             self._on_connection,
         )
         self.address = self._listener.address

@@ -13,7 +13,8 @@ import pytest
 from shoal.comms import AuthenticationError, ConnectError
 from shoal.ids import CodeId, Key, RunId, TaskId
 from shoal.observe.status import Status
-from shoal.protocol.calls import Answer, Outcome, RunFunction, answered
+from shoal.protocol.answers import Answer
+from shoal.protocol.directions import answered
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.messages import (
     AcquireReplicas,
@@ -30,6 +31,7 @@ from shoal.protocol.messages import (
     WorkerLeaving,
 )
 from shoal.protocol.payload import InputRef, dump_call, dump_function, load
+from shoal.protocol.running import Outcome, RunFunction
 from shoal.worker.shell.context import get_worker
 from shoal.worker.shell.errors import SchedulerSilent, UnknownCode, WorkerRefused
 from tests.unit.worker.fake_scheduler import FakeScheduler, run, worker_of

@@ -22,8 +22,9 @@ from shoal.protocol.messages import RunTask
 from shoal.protocol.payload import InputRef, dump_call, dump_function, load
 from shoal.worker.model.entities import FAILED, FINISHED, Run, RunEnded
 from shoal.worker.shell.context import get_worker
+from shoal.worker.shell.execution import Inline, Job
 from shoal.worker.shell.functions import Code
-from shoal.worker.shell.threads import Inline, Job, RunThreads
+from shoal.worker.shell.threads import RunThreads
 from tests.unit.worker.fake_scheduler import run
 
 Ended = tuple[RunEnded, object]

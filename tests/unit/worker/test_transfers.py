@@ -12,8 +12,8 @@ import pytest
 from shoal.comms import CallTimeoutError, Connection, Listener, listen
 from shoal.comms.exchange import ReplicaExchange
 from shoal.ids import Epoch, Key, TaskId
-from shoal.protocol.calls import ToWorkerFromPeer
 from shoal.protocol.codec import Decoder
+from shoal.protocol.directions import ToWorkerFromPeer
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import (
@@ -360,6 +360,7 @@ def server_of_one(executor: ThreadPoolExecutor, **options: Any) -> ReplicaServer
         is_in=lambda epoch: True,
         look_up=lambda task: held,
         put=lambda values: None,
+        begin=lambda say, call: None,
         transfers_max=1,
         **options,
     )

@@ -6,6 +6,7 @@ that a burst of a thousand events costs one decision.
 """
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from shoal.ids import Epoch, RunId, TaskId
 from shoal.protocol.messages import FreeReplicas, Message
@@ -19,13 +20,26 @@ from shoal.scheduler.policies.queuing import LateBinding
 from shoal.scheduler.policies.stealing import TakeFromBacklog
 
 
+class Announced(NamedTuple):
+    """Whom to tell of peers that come and go; made of the parts' tables, see `table.py`."""
+
+    worker_joined: "tuple[Callable[[Core, Worker], None], ...]" = ()
+    worker_gone: "tuple[Callable[[Core, Worker], None], ...]" = ()
+    client_gone: "tuple[Callable[[Core, Client], None], ...]" = ()
+
+
 class Core:
     """The state, the policies, and the lists of one step."""
 
     def __init__(
-        self, settings: SchedulerSettings, epoch: Epoch, services: Mapping[str, int]
+        self,
+        settings: SchedulerSettings,
+        epoch: Epoch,
+        services: Mapping[str, int],
+        announced: Announced,
     ) -> None:
         self.settings = settings
+        self.announced = announced
         self.services = services
         self.state = SchedulerState(settings, epoch)
         self.queuing = LateBinding(settings)

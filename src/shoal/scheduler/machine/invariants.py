@@ -7,6 +7,7 @@ replicas + workers) for `check`.
 from collections import Counter
 from collections.abc import Iterator
 
+from shoal.scheduler.machine.table import INVARIANTS
 from shoal.scheduler.model.entities import (
     ERRED,
     FORGOTTEN,
@@ -36,7 +37,8 @@ def check(state: SchedulerState) -> Iterator[str]:
     yield from indexes_agree(state)
     yield from wants_mirror(state)
     yield from scattered_values_are_awaited(state)
-    yield from locks_have_live_holders(state)
+    for invariant in INVARIANTS:
+        yield from invariant(state)
     yield from ready_work_moves(state)
 
 
@@ -228,16 +230,6 @@ def scattered_values_are_awaited(state: SchedulerState) -> Iterator[str]:
     for task in state.tasks.values():
         if task.state == WAITING and task.code is None and task not in state.scattering:
             yield f"{task!r} waits for a value that nobody brings"
-
-
-def locks_have_live_holders(state: SchedulerState) -> Iterator[str]:
-    """Whoever holds a lock or waits for it is connected, and nobody waits for himself."""
-    for name, lock in state.locks.items():
-        for claim in (lock.holder, *lock.waiting):
-            if state.clients.get(claim.client.id) is not claim.client:
-                yield f"the lock {name!r} is claimed by {claim.client}, which has gone"
-        if lock.holder in lock.waiting:
-            yield f"{lock.holder.client} holds the lock {name!r} and waits for it, as one claim"
 
 
 def ready_work_moves(state: SchedulerState) -> Iterator[str]:

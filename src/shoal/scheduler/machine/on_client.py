@@ -22,9 +22,11 @@ from shoal.protocol.messages import (
     WantKey,
 )
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.machine.finishing import stop_bringing, tell
+from shoal.scheduler.machine.finishing import tell
+from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.placing import to_priority
 from shoal.scheduler.machine.releasing import drop_user, settle_all
+from shoal.scheduler.machine.scattering import stop_bringing
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.model.entities import NO_OPTIONS, RELEASED, Client, Task
 from shoal.scheduler.model.state import (
@@ -275,3 +277,17 @@ def _link(
             return
         dependencies.append(dependency)
     link_dependencies(task, tuple(dependencies))
+
+
+HANDLERS = Handlers(
+    from_client={
+        DefineClientCode: on_define_client_code,
+        ForgetClientCode: on_forget_client_code,
+        SubmitTasks: on_submit_tasks,
+        WantKey: on_want_key,
+        ReleaseTasks: on_release_tasks,
+        CancelTasks: on_cancel_tasks,
+        ClientHeartbeat: on_client_heartbeat,
+    },
+    client_gone=drop_client,
+)

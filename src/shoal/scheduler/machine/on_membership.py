@@ -11,11 +11,8 @@ from shoal.protocol.messages import (
     RegisterWorker,
     WorkerWelcome,
 )
-from shoal.scheduler.machine.coordination.locks import drop_claims
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, lose_scattered
-from shoal.scheduler.machine.on_call import answer_waiting_calls, drop_waiting_calls
-from shoal.scheduler.machine.on_client import drop_client
+from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
 from shoal.scheduler.machine.placing import unplace, update_load
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import Client, Task, Worker, host_of
@@ -69,7 +66,8 @@ def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
         wait_again(core, task)
     core.refill[worker] = None
     update_load(core, worker)
-    answer_waiting_calls(core)
+    for joined in core.announced.worker_joined:
+        joined(core, worker)
     core.wake_by(core.now + settings.worker_ttl_seconds)
     return worker
 
@@ -93,7 +91,8 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
             wait_again(core, task)
     for task in list(worker.has_what):
         lose_replica(core, task, worker)
-    lose_scattered(core, worker)
+    for gone in core.announced.worker_gone:
+        gone(core, worker)
     for code in worker.told:
         del code.told[worker]
     core.state.remove_worker(worker)
@@ -119,10 +118,9 @@ def on_register_client(core: Core, message: RegisterClient) -> Client:
 
 
 def remove_client(core: Core, client: Client) -> None:
-    """A client has gone: what only it wanted is let go."""
-    drop_client(core, client)
-    drop_waiting_calls(core, client)
-    drop_claims(core, client)
+    """A client has gone: what only it wanted is let go, and what else is kept for it."""
+    for gone in core.announced.client_gone:
+        gone(core, client)
     del core.state.clients[client.id]
     core.speaking.pop(client, None)
     client.outbox.clear()

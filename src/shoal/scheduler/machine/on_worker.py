@@ -20,6 +20,7 @@ from shoal.protocol.messages import (
 )
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, to_memory
+from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.placing import unplace, update_load
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import NO_RUN, Task, Worker
@@ -168,3 +169,17 @@ def _distrust_holders(
         if give_up or holder not in unreachable:
             core.free(holder, dependency.id)
             lose_replica(core, dependency, holder)
+
+
+HANDLERS = Handlers(
+    from_worker={
+        TaskFinished: on_task_finished,
+        TaskFailed: on_task_failed,
+        RunReturned: on_run_returned,
+        InputsUnavailable: on_inputs_unavailable,
+        ReplicasAdded: on_replicas_added,
+        ReplicasGone: on_replicas_gone,
+        WorkerHeartbeat: on_worker_heartbeat,
+        WorkerLeaving: on_worker_leaving,
+    },
+)

@@ -4,16 +4,13 @@ Each event is one step: its handlers note what became due, `_settle` carries tha
 to be said waits in outboxes for `take_outgoing`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
 
 from shoal.ids import Epoch
-from shoal.protocol import calls, messages
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
-from shoal.scheduler.machine import on_call, on_client, on_worker
-from shoal.scheduler.machine.coordination import locks
 from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.filling import fill
 from shoal.scheduler.machine.on_membership import (
     on_register_client,
     on_register_worker,
@@ -21,47 +18,13 @@ from shoal.scheduler.machine.on_membership import (
     remove_worker,
 )
 from shoal.scheduler.machine.on_timer import on_timer
-from shoal.scheduler.machine.placing import fill, place_ready
+from shoal.scheduler.machine.placing import place_ready
 from shoal.scheduler.machine.releasing import settle_needs
 from shoal.scheduler.machine.story import Story
+from shoal.scheduler.machine.table import ANNOUNCED, FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.model.entities import Client, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.state import SchedulerState
-
-Handler = Callable[[Core, Any, Any], None]
-
-FROM_WORKER: Final[dict[type[Message], Handler]] = {
-    messages.TaskFinished: on_worker.on_task_finished,
-    messages.TaskFailed: on_worker.on_task_failed,
-    messages.RunReturned: on_worker.on_run_returned,
-    messages.InputsUnavailable: on_worker.on_inputs_unavailable,
-    messages.ReplicasAdded: on_worker.on_replicas_added,
-    messages.ReplicasGone: on_worker.on_replicas_gone,
-    messages.WorkerHeartbeat: on_worker.on_worker_heartbeat,
-    messages.WorkerLeaving: on_worker.on_worker_leaving,
-}
-
-FROM_CLIENT: Final[dict[type[Message], Handler]] = {
-    messages.DefineClientCode: on_client.on_define_client_code,
-    messages.ForgetClientCode: on_client.on_forget_client_code,
-    messages.SubmitTasks: on_client.on_submit_tasks,
-    messages.WantKey: on_client.on_want_key,
-    messages.ReleaseTasks: on_client.on_release_tasks,
-    messages.CancelTasks: on_client.on_cancel_tasks,
-    messages.ClientHeartbeat: on_client.on_client_heartbeat,
-    messages.ReleaseLock: locks.on_release_lock,
-    calls.WhoHas: on_call.on_who_has,
-    calls.HasWhat: on_call.on_has_what,
-    calls.NThreads: on_call.on_n_threads,
-    calls.Story: on_call.on_story,
-    calls.AwaitWorkers: on_call.on_await_workers,
-    calls.PlaceScatter: on_call.on_place_scatter,
-    calls.Processing: on_call.on_processing,
-    calls.TaskStates: on_call.on_task_states,
-    calls.DescribeTasks: on_call.on_describe_tasks,
-    calls.AcquireLock: locks.on_acquire_lock,
-    calls.IsLocked: locks.on_is_locked,
-}
 
 
 class SchedulerMachine:
@@ -74,7 +37,7 @@ class SchedulerMachine:
         services: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """`services`: what else our process serves, by port; clients are told as they come."""
-        self._core = Core(settings, epoch, services)
+        self._core = Core(settings, epoch, services, ANNOUNCED)
 
     @property
     def state(self) -> SchedulerState:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from shoal.ids import Key
-from shoal.protocol.calls import Transition
+from shoal.protocol.questions import Transition
 
 Record = tuple[float, Key, str, str, str, int]
 """When (s, monotonic), key, state before, state after, cause, number of the step."""

@@ -1,6 +1,6 @@
 """What a scheduler knows about: tasks, workers, clients, codes, prefixes.
 
-Slots and plain fields; `indexes.py` keeps the two ends of every relation equal.  Sizes matter here:
+Slots and plain fields; `state.py` keeps the two ends of every relation equal.  Sizes matter here:
 a held task costs about 0.6 KB in all, so a relation that is mostly empty is None until it is used.
 """
 

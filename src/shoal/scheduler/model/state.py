@@ -34,7 +34,6 @@ class SchedulerState:
         self.resting: dict[Prefix, None] = {}  # prefixes without tasks, for the longest first
         self.codes: dict[CodeId, Code] = {}
         self.queue = TaskQueue()
-        self.locks: dict[str, Lock] = {}  # those that are held, by name
         self.died_under: dict[Task, list[tuple[str, int]]] = {}
         """Task -> the workers, by host and process id, that died as they may have run it."""
         self.deaths: dict[tuple[str, int], str] = {}  # how workers died, as successors told
@@ -56,6 +55,8 @@ class SchedulerState:
         self.next_code_id = 1
         self.next_sequence = 1  # place of the next task in the order of submission
         self.scatter_cursor = 0  # how many threads' worth of values were scattered
+        # What clients agree on by name: a row for each file of machine/coordination.
+        self.locks: dict[str, Lock] = {}  # those that are held
 
     def prefix(self, name: str) -> Prefix:
         """The prefix called `name`, made if it is new."""

@@ -5,13 +5,13 @@ They are told apart from it by these protocols, so that each can be read, and te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from shoal.comms import Connection, PendingCalls
 from shoal.comms.exchange import ReplicaExchange
-from shoal.protocol.calls import Identity
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
+from shoal.protocol.questions import Identity
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
 
@@ -29,41 +29,15 @@ class Asker(Protocol):
         """Send one message with out-of-band buffers, unless the connection has ended."""
 
 
-class Answering(Protocol):
-    """What answers calls that the machine can't."""
-
-    def begin(self, peer: Any, call: Any) -> None:
-        """Start to answer `call`, whose answer or refusal goes to `peer`."""
-
-
 class Host(Protocol):
-    """The service."""
+    """The service, as operations see it."""
 
     machine: SchedulerMachine
     exchange: ReplicaExchange
     before_shutdown: list[Callable[[], object]]
 
-    @property
-    def operations(self) -> Answering:
-        """Calls that the machine can't answer."""
-
     def describe(self) -> Identity:
         """What the scheduler and its workers are."""
-
-    def worker_joined(self, peer: Any, message: RegisterWorker) -> Worker:
-        """A worker has said who it is.  Raises NameTaken."""
-
-    def client_joined(self, peer: Any, message: RegisterClient) -> Client:
-        """A client has said who it is."""
-
-    def receive_from_worker(self, worker: Worker, messages: Sequence[Message]) -> None:
-        """A worker has spoken."""
-
-    def receive_from_client(self, client: Client, messages: Sequence[Message]) -> None:
-        """A client has spoken."""
-
-    def peer_lost(self, peer: Any, reason: Exception | None) -> None:
-        """A connection has ended."""
 
     def peer_of(self, worker: Worker) -> Asker:
         """The connection of a registered worker.  Raises ConnectionError: it has just gone."""
@@ -73,3 +47,41 @@ class Host(Protocol):
 
     def close_soon(self, reason: str) -> None:
         """Close in a task of its own."""
+
+
+Operation = Callable[[Host, Any], Awaitable[Message | tuple[Message, list[Any]]]]
+"""Answers one kind of call: by a message, or by one with buffers out of band."""
+
+Operations = Mapping[type[Message], Operation]
+
+
+class Beginning(Protocol):
+    """What answers calls that the machine can't."""
+
+    def begin(self, peer: Any, call: Any) -> None:
+        """Start to answer `call`, whose answer or refusal goes to `peer`."""
+
+
+class Hearing(Protocol):
+    """The service, as peers see it."""
+
+    @property
+    def operations(self) -> Beginning:
+        """Calls that the machine can't answer."""
+
+    @property
+    def receive_from_worker(self) -> Callable[[Worker, Sequence[Message]], None]:
+        """A worker has spoken."""
+
+    @property
+    def receive_from_client(self) -> Callable[[Client, Sequence[Message]], None]:
+        """A client has spoken."""
+
+    def worker_joined(self, peer: Any, message: RegisterWorker) -> Worker:
+        """A worker has said who it is.  Raises NameTaken."""
+
+    def client_joined(self, peer: Any, message: RegisterClient) -> Client:
+        """A client has said who it is."""
+
+    def peer_lost(self, peer: Any, reason: Exception | None) -> None:
+        """A connection has ended."""

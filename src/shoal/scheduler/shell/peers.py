@@ -9,20 +9,20 @@ import msgspec
 
 from shoal.comms import Connection, FrameTooLarge, PendingCalls, ProtocolError
 from shoal.errors import NameTaken
-from shoal.protocol import calls
+from shoal.protocol import answers
 from shoal.protocol.handshake import CLIENT
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, Shutdown
-from shoal.scheduler.machine.step import FROM_CLIENT, FROM_WORKER
+from shoal.scheduler.machine.table import FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.model.entities import Client, Worker
-from shoal.scheduler.shell.host import Host
+from shoal.scheduler.shell.host import Hearing
 
-REPLIES: Final = (calls.Answer, calls.Refusal)
+REPLIES: Final = (answers.Answer, answers.Refusal)
 
 
 class Peer:
     """The connection to a worker or client, from its first message to its end."""
 
-    def __init__(self, scheduler: Host, connection: Connection) -> None:
+    def __init__(self, scheduler: Hearing, connection: Connection) -> None:
         self.connection = connection
         self.calls = PendingCalls(connection.peer_address)
         self.entity: Worker | Client | None = None

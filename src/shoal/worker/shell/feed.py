@@ -11,42 +11,27 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec
 
 from shoal import config
-from shoal.comms import FrameTooLarge
 from shoal.comms.exchange import ReplicaExchange
-from shoal.comms.functions import call_function
 from shoal.ids import Epoch, TaskId
 from shoal.observe.reasons import INTERNAL_ERROR
-from shoal.protocol.calls import Outcome, RunFunction, answer
-from shoal.protocol.exceptions import text_of, to_failure
+from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import WorkerHeartbeat, WorkerWelcome
-from shoal.protocol.payload import load, nbytes_of
 from shoal.storage.results import Results
-from shoal.worker.machine.effects import (
-    Close,
-    Define,
-    Drop,
-    Effect,
-    Fetch,
-    ForgetCodes,
-    LoadInline,
-    Send,
-    StartRuns,
-    WithdrawRuns,
-)
+from shoal.worker.machine.effects import Fetch, Send
 from shoal.worker.machine.step import WorkerMachine
-from shoal.worker.model.entities import FAILED, WITHDRAWN, Run, RunEnded
-from shoal.worker.shell.context import Host, current_worker
-from shoal.worker.shell.errors import UnknownCode
-from shoal.worker.shell.functions import CodeTable
+from shoal.worker.model.entities import Run, RunEnded
+from shoal.worker.shell.context import Host
+from shoal.worker.shell.deeds import Deeds
 from shoal.worker.shell.link import SchedulerLink
+from shoal.worker.shell.operations import OPERATIONS, Operations
 from shoal.worker.shell.replicas import Held
 from shoal.worker.shell.serving import ReplicaServer
-from shoal.worker.shell.threads import Inline, Job, RunThreads
+from shoal.worker.shell.threads import RunThreads
 from shoal.worker.shell.transfers import Transfers
 from shoal.worker.shell.trimming import Trimming, give_back
 from shoal.worker.shell.waits import WaitingRuns
@@ -59,6 +44,9 @@ _VALUE_THREADS: Final = 2
 """Threads that pickle and load large values, so that the loop needn't."""
 
 _STORY_TAIL: Final = 20
+
+_NO_EVENTS: Final = frozenset((*OPERATIONS, Answer, Refusal))
+"""Kinds of messages that are no business of the machine's."""
 
 
 def _event(
@@ -108,31 +96,36 @@ class Feed:
         self._is_over = False
         self._waiting = WaitingRuns()
         self._trimming = Trimming()
-        self._codes = CodeTable()
-        self._background: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()  # only to keep them alive
         self._executor = ThreadPoolExecutor(_VALUE_THREADS, f"shoal-worker-{host.name}-values")
         self.threads = RunThreads(host, host.nthreads, self.on_ended)
+        self._operations = Operations(host)
         self.server = ReplicaServer(
             host.address,
             self._executor,
             is_in=self._is_in,
             look_up=self._look_up,
             put=self.on_put,
+            begin=self._operations.begin,
             transfers_max=settings.transfers_in_max,
         )
         exchange = ReplicaExchange(keyring, connect_seconds=connect_seconds)
         self._transfers = Transfers(host.address, exchange, self._executor)
         self.link = SchedulerLink(host.scheduler_address, keyring, self.on_messages, self.on_lost)
-        self._performers: dict[type, Callable[[Any], None]] = {
-            Send: self._send,
-            StartRuns: self._start_runs,
-            WithdrawRuns: self._withdraw_runs,
-            Fetch: self._fetch,
-            LoadInline: self._load_inline,
-            Drop: self._drop,
-            Define: self._define,
-            ForgetCodes: self._forget_codes,
-            Close: self._close_as_told,
+        self._deeds = Deeds(
+            host.address,
+            machine,
+            results,
+            events=self,
+            link=self.link,
+            threads=self.threads,
+            transfers=self._transfers,
+        )
+        self._hearers: dict[type, Callable[[Any], object]] = {
+            **dict.fromkeys(OPERATIONS, partial(self._operations.begin, self.link.send)),
+            Answer: self.link.answered,
+            Refusal: self.link.answered,
+            WorkerWelcome: self.on_welcomed,
         }
 
     async def close(self, timeout_seconds: float, reason: str) -> None:
@@ -145,6 +138,7 @@ class Feed:
                     self.link.send(effect.messages)
         finally:
             await self.link.close()
+            self._operations.close()
             for task in list(self._background):
                 task.cancel()
             await self._transfers.close()
@@ -172,6 +166,14 @@ class Feed:
         task = self._loop.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def now(self) -> float:
+        """The loop's time, which is the machine's."""
+        return self._loop.time()
+
+    def close_soon(self, reason: str) -> None:
+        """The worker shall close."""
+        self._on_close(reason)
 
     def registration(self) -> Any:
         """How the worker introduces itself at this moment."""
@@ -204,26 +206,24 @@ class Feed:
     @_event
     def on_messages(self, messages: list[Any]) -> None:
         """A frame from the scheduler."""
-        ncalls = 0
+        hearers = self._hearers
+        nheard = 0
         for message in messages:
-            kind = type(message)
-            if kind is RunFunction:
-                ncalls += 1
-                self.on_run_function(message)
-            elif kind is WorkerWelcome:
-                self.heartbeat_seconds = message.heartbeat_seconds
-                self.threads.inline_bytes_max = message.inline_bytes_max
-                self.link.welcomed()
-                if self.at_welcome is not None:
-                    self.at_welcome()
-                    self.at_welcome = None
-        if ncalls:
-            messages = [message for message in messages if type(message) is not RunFunction]
+            if type(message) in hearers:
+                nheard += 1
+                hearers[type(message)](message)
+        if nheard:
+            messages = [message for message in messages if type(message) not in _NO_EVENTS]
         self.machine.receive(messages, self._loop.time())
 
-    def on_run_function(self, message: RunFunction) -> None:
-        """Call a function beside the tasks; no business of the machine's."""
-        self.spawn(self._call_and_answer(message))
+    def on_welcomed(self, message: WorkerWelcome) -> None:
+        """The scheduler has let the worker in; of which its machine is told as well."""
+        self.heartbeat_seconds = message.heartbeat_seconds
+        self.threads.set_inline_bytes_max(message.inline_bytes_max)
+        self.link.welcomed()
+        if self.at_welcome is not None:
+            self.at_welcome()
+            self.at_welcome = None
 
     @_event
     def on_ended(self, ended: list[tuple[RunEnded, object]]) -> None:
@@ -243,7 +243,7 @@ class Feed:
     @_event
     def on_put(self, values: Sequence[Held]) -> None:
         """Somebody scattered values to here."""
-        self._keep(values)
+        self.keep(values)
 
     @_event
     def on_lost(self, reason: Exception | None) -> None:
@@ -269,7 +269,8 @@ class Feed:
         logger.debug("Worker %s can't fetch from %s: %s", self._host.address, fetch.peer, error)
         self.machine.peer_unreachable(fetch, self._loop.time())
 
-    def _keep(self, values: Sequence[Held]) -> None:
+    def keep(self, values: Sequence[Held]) -> None:
+        """Have these values from now on, and tell the machine."""
         for task, key, value, nbytes in values:
             self.results.put(task, key, value, nbytes)
         self.machine.replicas_put([(v.task, v.key, v.nbytes) for v in values], self._loop.time())
@@ -290,99 +291,8 @@ class Feed:
 
     def perform(self) -> None:
         """Perform all effects, those that performing brings about included."""
-        effects: list[Effect]
-        while effects := self.machine.take_effects():
-            for effect in effects:
-                self._performers[type(effect)](effect)
+        self._deeds.perform()
         if self._validate:
             broken = list(self.machine.broken_invariants())
             if broken:
                 raise AssertionError("; ".join(broken))
-
-    def _send(self, effect: Send) -> None:
-        self.link.send(effect.messages)
-
-    def _start_runs(self, effect: StartRuns) -> None:
-        jobs: list[Job] = []
-        unknown: list[RunEnded] = []
-        get_code, values = self._codes.get, self.results
-        for run in effect.runs:
-            message = run.message
-            code = get_code(message.code)
-            if code is None:
-                unknown.append(self._without_code(run))
-                continue
-            inputs: list[object] = []
-            has_inline = False
-            for item in message.inputs:
-                if isinstance(item, int):
-                    inputs.append(values[item])
-                elif item.value is None:
-                    inputs.append(values[item.task])
-                else:
-                    inputs.append(Inline(item.value))
-                    has_inline = True
-            jobs.append(Job(run, code, inputs, has_inline))
-        self.threads.start(jobs)
-        if unknown:
-            self.machine.runs_ended(unknown, self._loop.time())
-
-    def _without_code(self, run: Run) -> RunEnded:
-        failure = to_failure(UnknownCode(run.message.code), run.key, self._host.address)
-        return RunEnded(run, FAILED, failure=failure)
-
-    def _withdraw_runs(self, effect: WithdrawRuns) -> None:
-        withdrawn = self.threads.withdraw(effect.runs)
-        if withdrawn:
-            ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
-            self.machine.runs_ended(ended, self._loop.time())
-
-    def _fetch(self, effect: Fetch) -> None:
-        self.spawn(self._fetch_from_peer(effect))
-
-    async def _fetch_from_peer(self, fetch: Fetch) -> None:
-        try:
-            held, failed = await self._transfers.fetch(
-                fetch.peer, fetch.tasks, self.machine.state.epoch, fetch.nbytes
-            )
-        except Exception as error:
-            self.on_unreachable(fetch, error)
-        else:
-            self.on_fetched(fetch, held, failed)
-
-    def _load_inline(self, effect: LoadInline) -> None:
-        values: list[Held] = []
-        for item in effect.inputs:
-            assert item.value is not None
-            try:
-                value = load(item.value)
-            except BaseException as error:  # users' code; the copy is simply not made here
-                what = text_of(error)
-                logger.warning("Worker %s can't read %r: %s", self._host.address, item.key, what)
-                continue
-            values.append(Held(item.task, item.key, value, nbytes_of(value)))
-        self._keep(values)
-
-    def _drop(self, effect: Drop) -> None:
-        self.results.drop(effect.tasks)
-
-    def _define(self, effect: Define) -> None:
-        self._codes.define(effect.message)
-
-    def _forget_codes(self, effect: ForgetCodes) -> None:
-        self._codes.forget(effect.codes)
-
-    def _close_as_told(self, effect: Close) -> None:
-        if not self.link.refused(effect.reason):
-            self._on_close(effect.reason)
-
-    async def _call_and_answer(self, message: RunFunction) -> None:
-        """Call a function, and send what became of it."""
-        current_worker.set(self._host)
-        offered = {"dask_worker": self._host}
-        outcome = await call_function(message.payload, offered, wait=message.wait)
-        try:
-            self.link.send([answer(message.request, outcome)])
-        except FrameTooLarge as error:
-            failure = to_failure(error, worker=self._host.address)
-            self.link.send([answer(message.request, Outcome(failure=failure))])

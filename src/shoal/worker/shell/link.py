@@ -8,10 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
-from shoal.comms import Connection, connect
-from shoal.protocol.calls import SchedulerToWorker
+from shoal.comms import CommClosedError, Connection, connect
+from shoal.comms.calls import PendingCalls
+from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.codec import Decoder
+from shoal.protocol.directions import SchedulerToWorker, answered
+from shoal.protocol.exceptions import from_failure
 from shoal.protocol.handshake import Keyring
+from shoal.protocol.messages import Message
 from shoal.worker.shell.errors import SchedulerSilent, WorkerRefused
 
 _decoder: Final = Decoder(SchedulerToWorker)
@@ -34,6 +38,7 @@ class SchedulerLink:
         self._on_lost = on_lost
         self._connection: Connection | None = None
         self._welcomed: asyncio.Future[None] | None = None
+        self._calls: PendingCalls | None = None  # of that connection
 
     def __repr__(self) -> str:
         return f"<link to {self.address}, {'up' if self.is_up else 'down'}>"
@@ -73,12 +78,14 @@ class SchedulerLink:
         )
         welcomed: asyncio.Future[None] = loop.create_future()
         self._connection, self._welcomed = connection, welcomed
+        calls = self._calls = PendingCalls(self.address)
 
         def on_messages(messages: list[Any], buffers: list[Any]) -> None:
             if self._connection is connection:
                 self._on_messages(messages)
 
         def on_closed(reason: Exception | None) -> None:
+            calls.close(reason)
             if self._connection is not connection:
                 return
             self._connection = None
@@ -122,15 +129,54 @@ class SchedulerLink:
         if connection is not None and not connection.closed:
             connection.send(messages)
 
+    async def call(
+        self, make: Callable[[int], Message], *, timeout_seconds: float | None = None
+    ) -> Any:
+        """Ask the scheduler, and return the value of its answer.
+
+        Args:
+            make: the message, given its request number.
+            timeout_seconds: None: until it is answered or the connection ends.
+
+        Raises:
+            CommClosedError: there is no connection, or it ended.
+            CallTimeoutError: no answer came in time.
+            BaseException: what the scheduler refused it with.
+        """
+        if self._calls is None:
+            raise CommClosedError.lost(self.address, "it was not made yet")
+        request, reply = self._calls.open("a request", timeout_seconds)
+        message = make(request)
+        self.send([message])
+        try:
+            said = await reply
+        finally:
+            del reply  # what it raises holds this frame, which would hold it
+        if isinstance(said, Refusal):
+            raise from_failure(said.failure)
+        return answered(type(message), said)
+
+    def answered(self, reply: Answer | Refusal) -> None:
+        """The scheduler has answered a call of ours."""
+        if self._calls is not None:
+            self._calls.resolve(reply)
+
     def abort(self) -> None:
         """End the connection at once."""
-        connection, self._connection = self._connection, None
+        connection = self._let_go()
         if connection is not None:
             connection.abort()
 
     async def close(self) -> None:
         """Send what is queued, then end the connection."""
-        connection, self._connection = self._connection, None
+        connection = self._let_go()
         if connection is not None:
             connection.close()
             await connection.wait_closed()
+
+    def _let_go(self) -> Connection | None:
+        """The connection is none of ours any more; nor will what was asked on it be answered."""
+        connection, self._connection = self._connection, None
+        if self._calls is not None:
+            self._calls.close()
+        return connection

@@ -6,42 +6,35 @@ import asyncio
 import logging
 import os
 import socket
-import threading
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, Self
 
-import psutil
-
 from shoal import config
 from shoal.comms import Connection, Listener, listen, require_token
-from shoal.comms.addresses import INPROC, TCP, is_own_host, parse_address
+from shoal.comms.addresses import parse_address
 from shoal.observe.inside import RunningTask
 from shoal.observe.limits import memory_limit_bytes, thread_count
-from shoal.observe.reasons import SCHEDULER_GONE
 from shoal.observe.status import Status
-from shoal.protocol.calls import ToWorkerFromPeer
 from shoal.protocol.codec import Decoder
+from shoal.protocol.directions import ToWorkerFromPeer
 from shoal.protocol.handshake import CLIENT, Keyring
 from shoal.protocol.keys import to_canonical
 from shoal.storage.results import Results, ResultsView
-from shoal.storage.scratch import make_scratch, remove_scratch
+from shoal.storage.scratch import Scratch
 from shoal.version import VERSION
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import MachineSettings, Run
+from shoal.worker.shell.belonging import Belonging
 from shoal.worker.shell.context import RunContext, live_workers
-from shoal.worker.shell.descriptors import reopen_standard
-from shoal.worker.shell.errors import WorkerRefused
 from shoal.worker.shell.feed import Feed
 from shoal.worker.shell.link import SchedulerLink
+from shoal.worker.shell.listening import listen_address
 from shoal.worker.shell.views import StateView
 
 logger = logging.getLogger("shoal.worker")
 
 CLOSE_SECONDS: Final = 2.0
 """How long `close` waits for tasks that are being executed."""
-
-RECONNECT_PAUSE_SECONDS: Final = 0.1
-RECONNECT_PAUSE_SECONDS_MAX: Final = 2.0
 
 _peer_decoder: Final = Decoder(ToWorkerFromPeer)
 
@@ -133,19 +126,15 @@ class Worker:
         self._listen_address = listen_address
         self._contact_address = contact_address
         self._sock = sock
-        self._local_directory = local_directory
-        self._made_directory = ""
-        self._making_directory = threading.Lock()  # tasks of several threads may look at once
+        self._folder = Scratch(local_directory)
         self._keyring = keyring if token is None else Keyring.from_token(token)
         self._death_timeout = death_timeout
-        self._process = psutil.Process()
-        self._heartbeat: asyncio.TimerHandle | None = None
-        self._reconnecting: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._finished: asyncio.Event | None = None
         # Made by `start`:
         self._loop: asyncio.AbstractEventLoop
         self._feed: Feed | None = None
+        self._belonging: Belonging | None = None
         self._listener: Listener | None = None
 
     def __repr__(self) -> str:
@@ -195,7 +184,8 @@ class Worker:
         if self._closing is None:
             self.status = Status.running
             live_workers.add(self)
-            self._beat()
+            assert self._belonging is not None
+            self._belonging.beat()
         return self
 
     async def _set_up(self) -> Feed:
@@ -203,7 +193,7 @@ class Worker:
         if keyring is None:
             keyring = Keyring.from_token(require_token(self.scheduler_address, "worker"))
         self._listener = await listen(
-            self._listen_address or self._choose_address(),
+            self._listen_address or listen_address(self.scheduler_address, self._host, self._port),
             keyring.only("worker"),
             lambda role: _peer_decoder,
             self._on_peer,
@@ -239,6 +229,12 @@ class Worker:
             on_lost=self._on_lost,
         )
         self._feed.at_welcome, self._feed.at_first_end = self.at_welcome, self.at_first_end
+        self._belonging = Belonging(
+            self._feed,
+            reconnect_seconds=self.reconnect_seconds,
+            is_watched=self.is_watched,
+            close_soon=self._close_soon,
+        )
         return self._feed
 
     def _on_peer(self, connection: Connection) -> None:
@@ -247,21 +243,6 @@ class Worker:
             connection.abort()
         else:
             self._feed.server.on_connection(connection)
-
-    def _choose_address(self) -> str:
-        """Where to listen, going by how the scheduler is reached."""
-        scheduler = parse_address(self.scheduler_address)
-        if scheduler.scheme == INPROC:
-            return "inproc://"
-        if scheduler.scheme != TCP:
-            return f"unix://@shoal-worker/{os.getpid()}/{os.urandom(4).hex()}"
-        host = self._host
-        if host is None:
-            is_local = scheduler.host == "localhost" or (
-                scheduler.host[:4] in ("127.", "::1") and is_own_host(scheduler.host)
-            )
-            host = "127.0.0.1" if is_local else "0.0.0.0"
-        return f"tcp://[{host}]:{self._port}" if ":" in host else f"tcp://{host}:{self._port}"
 
     async def finished(self) -> None:
         """Wait until the worker has closed."""
@@ -306,64 +287,19 @@ class Worker:
             self._finished.set()
 
     async def _tear_down(self, timeout_seconds: float, reason: str) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
-        if self._reconnecting is not None:
-            self._reconnecting.cancel()
+        if self._belonging is not None:
+            self._belonging.close()
         if self._listener is not None:
             self._listener.close()
         if self._feed is not None:
             await self._feed.close(timeout_seconds, reason)
         if self._listener is not None:
             await self._listener.wait_closed()
-        if self._made_directory:
-            remove_scratch(self._made_directory)
-
-    # --- the scheduler -----------------------------------------------------------------------
+        self._folder.remove()
 
     def _on_lost(self, reason: Exception | None) -> None:
-        """The connection to the scheduler ended, and not by us."""
-        if self._closing is not None:
-            return
-        if self.reconnect_seconds > 0:
-            self._reconnecting = self._loop.create_task(self._reconnect())
-            return
-        if self.is_watched:  # whoever watches us tells of it
-            why = reason or "it closed"
-            logger.info("Worker %s lost its scheduler (%s); it closes", self.address, why)
-        else:
-            logger.warning("The scheduler at %s is gone; this worker ends.", self.scheduler_address)
-        self._close_soon(SCHEDULER_GONE)
-
-    async def _reconnect(self) -> None:
-        """Look for the scheduler until it is there again, or the time is over."""
-        assert self._feed is not None
-        deadline = self._loop.time() + self.reconnect_seconds
-        pause_seconds = RECONNECT_PAUSE_SECONDS
-        while (remaining := deadline - self._loop.time()) > 0:
-            try:
-                await self._feed.link.open(
-                    self._feed.registration, timeout_seconds=remaining, keep_trying=True
-                )
-                return
-            except WorkerRefused as error:
-                logger.warning("%s", error)
-                break
-            except OSError:
-                await asyncio.sleep(min(pause_seconds, remaining))
-                pause_seconds = min(2 * pause_seconds, RECONNECT_PAUSE_SECONDS_MAX)
-        self._close_soon(SCHEDULER_GONE)
-
-    def _beat(self) -> None:
-        """Say that the worker lives; again and again."""
-        feed = self._feed
-        assert feed is not None
-        reopen_standard()
-        rss_bytes = self._process.memory_info().rss
-        feed.heartbeat(rss_bytes)
-        if self.is_watched:  # else the process is not ours alone
-            feed.look_at_memory(rss_bytes)
-        self._heartbeat = self._loop.call_later(feed.heartbeat_seconds, self._beat)
+        if self._closing is None and self._belonging is not None:
+            self._belonging.on_lost(reason)
 
     # --- tasks that wait for tasks -----------------------------------------------------------
 
@@ -382,9 +318,11 @@ class Worker:
             pass  # the loop was closed under a task that was left behind
 
     def _count_waiting(self, run: Run, change: int) -> None:
-        feed = self._feed
-        if feed is not None and self._closing is None and feed.count_waiting(run, change):
-            feed.heartbeat(self._process.memory_info().rss)
+        feed, belonging = self._feed, self._belonging
+        if feed is None or belonging is None or self._closing is not None:
+            return
+        if feed.count_waiting(run, change):
+            belonging.tell()
 
     # --- looks -------------------------------------------------------------------------------
 
@@ -407,10 +345,7 @@ class Worker:
     @property
     def local_directory(self) -> str:
         """Where tasks may leave files; made at the first look, and removed at the end."""
-        with self._making_directory:
-            if self._local_directory is None:
-                self._local_directory = self._made_directory = make_scratch()
-            return self._local_directory
+        return self._folder.path()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

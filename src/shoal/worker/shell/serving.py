@@ -1,4 +1,4 @@
-"""What peers and clients may ask of a worker: its results, and to keep values of theirs."""
+"""What peers and clients may ask of a worker: its results, to keep values of theirs, and more."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any, Final
 from shoal.comms import CommClosedError, Connection, FrameTooLarge
 from shoal.comms.exchange import SLOWEST_BYTES_PER_SECOND
 from shoal.ids import Epoch, TaskId
-from shoal.protocol.calls import Refusal, answer
+from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.messages import GetReplicas, Message, PutReplicas, Replicas
 from shoal.worker.shell.errors import WrongEpoch
+from shoal.worker.shell.operations import Say
 from shoal.worker.shell.replicas import (
     LARGE_NBYTES,
     Held,
@@ -29,7 +30,10 @@ STALL_SECONDS: Final = 30.0
 
 
 class ReplicaServer:
-    """Answers GetReplicas and PutReplicas on every connection that the listener accepts."""
+    """Answers GetReplicas and PutReplicas on every connection that the listener accepts.
+
+    What else is said there is one of the worker's operations.
+    """
 
     def __init__(
         self,
@@ -39,11 +43,12 @@ class ReplicaServer:
         is_in: Callable[[Epoch], bool],
         look_up: Callable[[TaskId], Held | None],
         put: Callable[[Sequence[Held]], None],
+        begin: Callable[[Say, Any], None],
         transfers_max: int,
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
         """`is_in`: whether numbers of that epoch are valid here, now; `look_up`: the value that a
-        peer may have; `put`: keep these, and tell.
+        peer may have; `put`: keep these, and tell; `begin`: answer any other call.
 
         `transfers_max`: large answers prepared and sent at once; others wait, in their order.
         `stall_seconds`: how long a peer may take no byte of one, beside the time for its bytes.
@@ -54,6 +59,7 @@ class ReplicaServer:
         self._is_in = is_in
         self._look_up = look_up
         self._put = put
+        self._begin = begin
         self._room = asyncio.Semaphore(transfers_max)
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -74,6 +80,8 @@ class ReplicaServer:
                 self.on_get_replicas(connection, message)
             elif isinstance(message, PutReplicas):
                 self.on_put_replicas(connection, message, buffers)
+            else:
+                self._begin(partial(_say, connection), message)
 
     def on_get_replicas(self, connection: Connection, message: GetReplicas) -> None:
         """Send what is asked for, at once if it is small."""
@@ -152,8 +160,7 @@ class ReplicaServer:
         else:
             self._put(held)
             reply = answer(message.request, None)
-        if not connection.closed:
-            connection.send([reply])
+        _say(connection, [reply])
 
     def _spawn(self, connection: Connection, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -180,6 +187,12 @@ class ReplicaServer:
             connection.close()
         for connection in connections:
             await connection.wait_closed()
+
+
+def _say(connection: Connection, messages: Sequence[Any]) -> None:
+    """Send them, unless whoever has asked has gone."""
+    if not connection.closed:
+        connection.send(messages)
 
 
 def _reply(

@@ -3,12 +3,16 @@
 A claim ends with the connection of its client, so that whoever dies holding a lock lets go of it.
 """
 
-from shoal.protocol.calls import AcquireLock, IsLocked, answer
+from collections.abc import Iterator
+
+from shoal.protocol.answers import answer
+from shoal.protocol.coordination import AcquireLock, IsLocked, ReleaseLock
 from shoal.protocol.framing import ProtocolError
-from shoal.protocol.messages import ReleaseLock
 from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.model.entities import Client
 from shoal.scheduler.model.locks import Claim, Lock
+from shoal.scheduler.model.state import SchedulerState
 
 
 def on_acquire_lock(core: Core, client: Client, call: AcquireLock) -> None:
@@ -48,6 +52,16 @@ def drop_claims(core: Core, client: Client) -> None:
             _end(core, name, claim)
 
 
+def have_live_holders(state: SchedulerState) -> Iterator[str]:
+    """Whoever holds a lock or waits for it is connected, and nobody waits for himself."""
+    for name, lock in state.locks.items():
+        for claim in (lock.holder, *lock.waiting):
+            if state.clients.get(claim.client.id) is not claim.client:
+                yield f"the lock {name!r} is claimed by {claim.client}, which has gone"
+        if lock.holder in lock.waiting:
+            yield f"{lock.holder.client} holds the lock {name!r} and waits for it, as one claim"
+
+
 def _end(core: Core, name: str, claim: Claim) -> None:
     lock = core.state.locks.get(name)
     if lock is None:
@@ -63,3 +77,14 @@ def _end(core: Core, name: str, claim: Claim) -> None:
         core.to_client(heir.client, answer(request, True))
     else:
         del core.state.locks[name]
+
+
+HANDLERS = Handlers(
+    from_client={
+        AcquireLock: on_acquire_lock,
+        ReleaseLock: on_release_lock,
+        IsLocked: on_is_locked,
+    },
+    client_gone=drop_claims,
+    invariant=have_live_holders,
+)

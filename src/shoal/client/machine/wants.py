@@ -1,13 +1,11 @@
-"""What a client knows of its tasks: what it wants, what it was told, what it has to say.
+"""What a client knows of its tasks: what it wants, and what it was told.
 
 Events are method calls; what follows from them waits in `take_outgoing` (messages for the
-scheduler, in order) and `take_resolved` (records whose waiters are to be told).  Nothing here
-waits, sends or locks; the session calls all of it under one lock.
+scheduler, see `outgoing`) and `take_resolved` (records whose waiters are to be told).  Nothing
+here waits, sends or locks; the session calls all of it under one lock.
 
-Two rules for whoever edits this.  A number is used for one want only, so a late Release or answer
-can't touch a newer want of the same key.  And releases, cancellations and submissions leave in the
-order in which they were made, because a key that is released first and submitted again may have
-another value.
+For whoever edits this: a number is used for one want only, so a late Release or answer can't touch
+a newer want of the same key.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +13,8 @@ from typing import Final
 
 import msgspec
 
-from shoal.client.record import (
+from shoal.client.machine.outgoing import FUNCTION_BYTES_MAX, FUNCTIONS_MAX, Outgoing
+from shoal.client.machine.record import (
     CANCELLED,
     ERROR,
     FINISHED,
@@ -32,7 +31,6 @@ from shoal.protocol.messages import (
     Failure,
     ForgetClientCode,
     Message,
-    ReleaseTasks,
     SubmitTasks,
     TaskCancelled,
     TaskErred,
@@ -42,73 +40,11 @@ from shoal.protocol.messages import (
     WantKey,
 )
 
-__all__ = [
-    "CANCELLED",
-    "ERROR",
-    "FINISHED",
-    "LOST",
-    "PENDING",
-    "UNRESOLVED",
-    "ClientMachine",
-    "Record",
-]
-
-FUNCTIONS_MAX: Final = 1000
-"""Functions that the scheduler keeps for us, ready for the next submission."""
-FUNCTION_BYTES_MAX: Final = 64 * 2**20
-"""Bytes of those functions together; a function may carry a large closure."""
-BATCH_TASKS_MAX: Final = 4000
-"""Tasks of one message, so that the scheduler absorbs a large `map` in slices."""
-
 CONNECTION_LOST: Final = "scheduler-connection-lost"
 LOST_DEPENDENCIES: Final = "lost dependencies"
 
 
-_NO_NUMBERS: Final[list[ClientTaskId]] = []
-"""Shared, since a list for each task is what the garbage collector would count."""
-
-
-class _Batch:
-    """Tasks with the same options, in columns, on their way to become one SubmitTasks."""
-
-    __slots__ = (
-        "arguments",
-        "codes",
-        "dependencies",
-        "first",
-        "keys",
-        "options",
-        "prefix_indices",
-        "prefixes",
-    )
-
-    def __init__(self, first: ClientTaskId, options: TaskOptions | None) -> None:
-        self.first = first
-        self.options = options
-        self.keys: list[Key] = []
-        self.codes: list[CodeId] = []
-        self.arguments: list[bytes | int] = []
-        self.dependencies: list[list[ClientTaskId]] = []
-        self.prefixes: dict[str, int] = {}
-        self.prefix_indices: list[int] = []
-
-    def to_message(self) -> SubmitTasks:
-        codes = self.codes
-        if len(codes) > 1 and codes.count(codes[0]) == len(codes):
-            codes = codes[:1]
-        return SubmitTasks(
-            first=self.first,
-            keys=self.keys,
-            codes=codes,
-            arguments=self.arguments,
-            dependencies=self.dependencies if any(self.dependencies) else [],
-            prefixes=list(self.prefixes),
-            prefix_indices=self.prefix_indices if len(self.prefixes) > 1 else [],
-            options=self.options,
-        )
-
-
-class ClientMachine:
+class ClientMachine(Outgoing):
     """The client's state; every method is O(its arguments) unless it says otherwise."""
 
     def __init__(
@@ -116,21 +52,13 @@ class ClientMachine:
         functions_max: int = FUNCTIONS_MAX,
         function_bytes_max: int = FUNCTION_BYTES_MAX,
     ) -> None:
-        self._functions_max = functions_max
-        self._function_bytes_max = function_bytes_max
+        super().__init__(functions_max, function_bytes_max)
         self.epoch: Epoch | None = None  # None until welcomed, and after the connection was lost
         self.hopeless: Failure | None = None  # why nothing that is waited for will come
         self.scheduler_id = ""
         self.services: dict[str, int] = {}  # what else the scheduler's process serves -> its port
         self.records: dict[Key, Record] = {}  # live wants by key: what a new future may share
         self.by_number: dict[ClientTaskId, Record] = {}  # wants that the scheduler may answer
-        self.functions: dict[bytes, tuple[CodeId, int]] = {}  # digest -> code, bytes; oldest first
-        self._function_bytes = 0
-        self._next_number = 1
-        self._next_code = 1
-        self._batch: _Batch | None = None
-        self._released: list[ClientTaskId] = []
-        self._outgoing: list[Message] = []
         self._resolved: list[Record] = []
 
     # --- what the user does ------------------------------------------------------------------
@@ -175,7 +103,7 @@ class ClientMachine:
         record = self.records.get(key)
         if record is None:
             record = self._new_record(key)
-            self._say(WantKey(record.number, key))
+            self.say(WantKey(record.number, key))
         record.nfutures += 1
         return record
 
@@ -201,12 +129,6 @@ class ClientMachine:
         if record.status == ERROR:
             record.failure = None
             record.status = PENDING
-
-    def reserve(self, ntasks: int) -> ClientTaskId:
-        """The first of `ntasks` consecutive numbers, none of which was ever used."""
-        first = self._next_number
-        self._next_number = first + ntasks
-        return ClientTaskId(first)
 
     def submit_slice(
         self,
@@ -236,16 +158,10 @@ class ClientMachine:
             slice_ = msgspec.structs.replace(slice_, wanted=wanted)
         for code, payload in bundles:
             self._outgoing.append(DefineClientCode(code, payload))
-        self._say(slice_)
+        self.say(slice_)
         if bundles:
             self._outgoing.append(ForgetClientCode([code for code, _ in bundles]))
         return records
-
-    def new_code(self) -> CodeId:
-        """A number for a bundle."""
-        code = CodeId(self._next_code)
-        self._next_code += 1
-        return code
 
     def hold(self, record: Record) -> None:
         """One more future of this record."""
@@ -276,7 +192,7 @@ class ClientMachine:
                 numbers.append(record.number)
             self._cancel(record, reason or "unknown")
         if numbers:
-            self._say(CancelTasks(numbers, force, reason))
+            self.say(CancelTasks(numbers, force, reason))
 
     def fail(self, record: Record, failure: Failure) -> None:
         """A want that can't be met: its value could not be placed, its graph not be built.
@@ -301,10 +217,6 @@ class ClientMachine:
                 record = self.by_number.get(ClientTaskId(number))
                 if record is not None:
                     self.fail(record, failure)
-
-    def say(self, message: Message) -> None:
-        """Send `message` after everything said so far."""
-        self._say(message)
 
     # --- what the scheduler says -------------------------------------------------------------
 
@@ -376,27 +288,13 @@ class ClientMachine:
         Small results and errors that are here stay readable.
         """
         self.epoch = None
-        self._batch = None
-        self._released.clear()
-        self._outgoing.clear()
+        self._discard()
         for record in list(self.by_number.values()):
             if record.value is None and record.status != ERROR:
                 self._cancel(record, reason)
             else:
                 del self.by_number[record.number]
         self.records.clear()
-        self.functions.clear()
-        self._function_bytes = 0
-
-    # --- what is to be done ------------------------------------------------------------------
-
-    def take_outgoing(self) -> list[Message]:
-        """Everything to be sent now, in order."""
-        self._close_batch()
-        self._close_releases()
-        outgoing = self._outgoing
-        self._outgoing = []
-        return outgoing
 
     def take_resolved(self) -> list[Record]:
         """Records that ended since, once each time they did."""
@@ -410,57 +308,6 @@ class ClientMachine:
         record = Record(key, self.reserve(1))
         self.records[key] = self.by_number[record.number] = record
         return record
-
-    def _append(
-        self,
-        record: Record,
-        code: CodeId,
-        argument: bytes | int,
-        needs: Sequence[Record],
-        prefix: str,
-        options: TaskOptions | None,
-    ) -> None:
-        """Add a task to the open batch, or to a new one if it doesn't fit in there."""
-        batch = self._batch
-        if self._released:
-            self._close_releases()
-        if (
-            batch is None
-            or batch.first + len(batch.keys) != record.number
-            or (batch.options is not options and batch.options != options)
-            or len(batch.keys) >= BATCH_TASKS_MAX
-        ):
-            self._close_batch()
-            batch = self._batch = _Batch(record.number, options)
-        batch.keys.append(record.key)
-        batch.codes.append(code)
-        batch.arguments.append(argument)
-        batch.dependencies.append([need.number for need in needs] if needs else _NO_NUMBERS)
-        prefixes = batch.prefixes
-        index = prefixes.get(prefix)
-        if index is None:
-            index = prefixes[prefix] = len(prefixes)
-        batch.prefix_indices.append(index)
-
-    def _define_function(self, digest: bytes, payload: bytes) -> CodeId:
-        """The code of a function, said to the scheduler if it isn't there; the oldest goes."""
-        known = self.functions.pop(digest, None)
-        if known is not None:
-            self.functions[digest] = known  # now the youngest
-            return known[0]
-        code = self.new_code()
-        self.functions[digest] = (code, len(payload))
-        self._function_bytes += len(payload)
-        self._outgoing.append(DefineClientCode(code, payload))
-        while len(self.functions) > 1 and (
-            len(self.functions) > self._functions_max
-            or self._function_bytes > self._function_bytes_max
-        ):
-            oldest = next(iter(self.functions))
-            forgotten, nbytes = self.functions.pop(oldest)
-            self._function_bytes -= nbytes
-            self._say(ForgetClientCode([forgotten]))
-        return code
 
     def _cancel(self, record: Record, reason: str) -> None:
         if self.records.get(record.key) is record:
@@ -476,18 +323,3 @@ class ClientMachine:
     def _resolve(self, record: Record, status: str) -> None:
         record.status = status
         self._resolved.append(record)
-
-    def _say(self, message: Message) -> None:
-        self._close_batch()
-        self._close_releases()
-        self._outgoing.append(message)
-
-    def _close_batch(self) -> None:
-        if self._batch is not None:
-            self._outgoing.append(self._batch.to_message())
-            self._batch = None
-
-    def _close_releases(self) -> None:
-        if self._released:
-            self._outgoing.append(ReleaseTasks(self._released))
-            self._released = []

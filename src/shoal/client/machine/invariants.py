@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from shoal.client.machine import ClientMachine
-from shoal.client.record import (
+from shoal.client.machine.record import (
     CANCELLED,
     ERROR,
     FINISHED,
@@ -12,6 +11,7 @@ from shoal.client.record import (
     UNRESOLVED,
     Record,
 )
+from shoal.client.machine.wants import ClientMachine
 
 
 def check(machine: ClientMachine) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How work gets in: single calls, many calls, graphs and collections."""
+"""How calls get in: one, or one for each item."""
 
 from __future__ import annotations
 
@@ -11,20 +11,9 @@ from uuid import uuid4
 
 from dask.utils import key_split
 
-from shoal import config
-from shoal.client.computing import (
-    GraphSubmission,
-    computed,
-    flat_keys,
-    futures_inside,
-    in_shape_of,
-    persisted,
-    replaced,
-)
 from shoal.client.future import Future, futures_of
-from shoal.client.gathering import FAILED
-from shoal.client.graphs import paused_collection
-from shoal.client.lifecycle import ClientBase, finishes
+from shoal.client.garbage import paused_collection
+from shoal.client.lifecycle import ClientBase
 from shoal.client.options import task_options
 from shoal.client.submission import (
     SCALARS,
@@ -42,8 +31,8 @@ MAP_SLICE_TASKS: Final = 1000
 """Tasks of a `map` that leave together, while the next ones are prepared."""
 
 
-class Submitting(ClientBase):
-    """The part of a client that submits."""
+class Calls(ClientBase):
+    """`submit` and `map`."""
 
     def submit(
         self,
@@ -228,183 +217,6 @@ class Submitting(ClientBase):
         face = self.face
         of_record = Future.of_record
         return [of_record(key, face, record) for key, record in zip(keys, records, strict=True)]
-
-    # --- graphs ------------------------------------------------------------------------------
-
-    @finishes
-    def get(
-        self,
-        dsk: Any,
-        keys: Any,
-        workers: Any = None,
-        allow_other_workers: bool | None = None,
-        resources: dict[str, float] | None = None,
-        sync: bool = True,
-        asynchronous: bool | None = None,
-        direct: bool | None = None,
-        retries: int | None = None,
-        priority: float = 0,
-        fifo_timeout: Any = None,
-        actors: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Compute keys of a graph.
-
-        Args:
-            dsk: a dict of tasks, a HighLevelGraph or an expression.
-            keys: one key, or nested lists of keys.
-            sync: return results; False: futures, at once.
-            direct: fetch from workers; False: through the scheduler.
-
-        See `submit` for the others.
-
-        Raises:
-            CyclicGraph, MissingKey, UnpicklableTask: the graph can't be sent.
-            BaseException: what a task raised.
-        """
-        options = task_options(
-            priority=priority,
-            retries=retries,
-            workers=workers,
-            allow_other_workers=allow_other_workers,
-            resources=resources,
-            actor=bool(actors),
-        )
-        futures = self._graph_futures(dsk, flat_keys(keys), options)
-        if not sync:
-            return in_shape_of(keys, futures)
-        return self._gather_graph(keys, futures, direct)
-
-    async def _gather_graph(
-        self, keys: Any, futures: dict[Any, Future], direct: bool | None
-    ) -> Any:
-        record_by_key = {key: future.record for key, future in futures.items()}
-        values = await self.gathering(direct=direct).run(list(record_by_key.values()))
-        return in_shape_of(keys, {key: values[record] for key, record in record_by_key.items()})
-
-    def _graph_futures(
-        self,
-        dsk: Any,
-        keys: Sequence[Any],
-        options: TaskOptions | None,
-        *,
-        fuse: bool = True,
-    ) -> dict[Any, Future]:
-        """Send a graph; a future for each distinct key.  Works in the caller's thread."""
-        limit = config.read(config.Client).large_graph_bytes
-        records = GraphSubmission(self.session, options, limit).submit(dsk, keys, fuse=fuse)
-        face = self.face
-        return {key: Future.of_record(key, face, record) for key, record in records.items()}
-
-    @finishes
-    def compute(
-        self,
-        collections: Any,
-        sync: bool = False,
-        optimize_graph: bool = True,
-        workers: Any = None,
-        allow_other_workers: bool | None = None,
-        resources: dict[str, float] | None = None,
-        retries: int | None = None,
-        priority: float = 0,
-        fifo_timeout: Any = None,
-        actors: Any = None,
-        traverse: bool = True,
-        **kwargs: Any,
-    ) -> Any:
-        """Compute dask collections in the background.
-
-        Args:
-            collections: one, or a list of them; other values in it pass through.
-            sync: wait, and return results instead of futures.
-            traverse: find collections inside builtin containers, too.
-
-        Returns:
-            A future for each collection.
-
-        See `submit` for the others.
-        """
-        options = task_options(
-            priority=priority,
-            retries=retries,
-            workers=workers,
-            allow_other_workers=allow_other_workers,
-            resources=resources,
-            actor=bool(actors),
-        )
-        futures = computed(
-            collections, optimize_graph, traverse, self._submitter(options, optimize_graph)
-        )
-        return self.gather(futures) if sync else futures
-
-    @finishes
-    def persist(
-        self,
-        collections: Any,
-        optimize_graph: bool = True,
-        workers: Any = None,
-        allow_other_workers: bool | None = None,
-        resources: dict[str, float] | None = None,
-        retries: int | None = None,
-        priority: float = 0,
-        fifo_timeout: Any = None,
-        actors: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Start computing dask collections, and return collections of the same kinds at once.
-
-        Their parts stay in workers' memory as long as the returned collections are referred to.
-        See `submit` for the arguments.
-        """
-        options = task_options(
-            priority=priority,
-            retries=retries,
-            workers=workers,
-            allow_other_workers=allow_other_workers,
-            resources=resources,
-            actor=bool(actors),
-        )
-        return persisted(collections, optimize_graph, self._submitter(options, optimize_graph))
-
-    def _submitter(
-        self, options: TaskOptions | None, optimize_graph: bool
-    ) -> Callable[[Any, Any], list[Future]]:
-        def submit(expr: Any, keys: Any) -> list[Future]:
-            flat = flat_keys(list(keys) if isinstance(keys, (list, set)) else keys)
-            futures = self._graph_futures(expr, flat, options, fuse=optimize_graph)
-            return [futures[key] for key in flat]
-
-        return submit
-
-    async def gather(
-        self,
-        futures: Any,
-        errors: str = "raise",
-        direct: bool | None = None,
-        asynchronous: bool | None = None,
-    ) -> Any:
-        """Fetch results: `futures`, nested in containers of any kind, with each one replaced.
-
-        Args:
-            errors: `raise` what the first failed task raised; `skip` those that failed (None, if
-                not in a list at the top).
-            direct: fetch from workers; False: through the scheduler.
-
-        Raises:
-            BaseException: what a task raised, with its traceback.
-            CancelledError: a future was cancelled.
-            ForeignFuture: one is another client's.
-        """
-        if errors not in ("raise", "skip"):
-            raise ValueError(f"errors is 'raise' or 'skip', not {errors!r}")
-        if type(futures).__name__ in ("Queue", "SimpleQueue"):
-            raise TypeError("gather takes lists and the like, not a queue; make a list of it")
-        if hasattr(futures, "__next__"):
-            futures = list(futures)
-        record_by_future = {future: self.record_of(future) for future in futures_inside(futures)}
-        gathering = self.gathering(skip=errors == "skip", direct=direct)
-        values = await gathering.run(list(record_by_future.values()))
-        return replaced(futures, lambda future: values[record_by_future[future]], FAILED)
 
 
 def _refuse_repeated(keys: list[Any]) -> None:

@@ -1,0 +1,109 @@
+"""What futures ask of the client that they belong to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from shoal.client.absent import Absent
+from shoal.client.blocking import CALLBACKS
+from shoal.client.errors import ClientClosed, ForeignFuture
+from shoal.client.future import Future, exception_of
+from shoal.client.gathering import Gathering, outcome_error
+from shoal.client.machine import CANCELLED, Record
+from shoal.client.session import Session
+from shoal.comms.exchange import ReplicaExchange
+from shoal.protocol.keys import to_text
+from shoal.units import to_seconds
+
+
+class Answering(Absent):
+    """The part of the asynchronous client that knows of results."""
+
+    def __init__(self, name: str, direct_to_workers: bool | None) -> None:
+        """`name`: how the scheduler knows the client; unique."""
+        self.id = name
+        self.session = Session(name)
+        self.direct_to_workers = direct_to_workers
+        self._exchange: ReplicaExchange | None = None  # with workers, once we know the keys
+
+    def finish(self, work: Any) -> Any:
+        """The result of a coroutine, or here: the coroutine itself."""
+        return work
+
+    def future_result(self, future: Future, timeout: Any = None) -> Any:
+        """See `Future.result`."""
+        return self.await_future(future, timeout)
+
+    def future_exception(self, future: Future, timeout: Any = None) -> Any:
+        """See `Future.exception`."""
+        return self.await_exception(future, timeout)
+
+    def future_traceback(self, future: Future, timeout: Any = None) -> Any:
+        """See `Future.traceback`."""
+        return self.await_traceback(future, timeout)
+
+    async def await_future(self, future: Future, timeout: Any = None) -> Any:
+        """The result of one future."""
+        record = future.record
+        seconds = None if timeout is None else to_seconds(timeout)
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                values = await self.gathering().run([record])
+        except TimeoutError:
+            if limit.expired():  # else it is what the task raised
+                raise late(record, seconds) from None
+            raise
+        return values[record]
+
+    async def await_exception(self, future: Future, timeout: Any = None) -> BaseException | None:
+        """What the task raised."""
+        record = future.record
+        seconds = None if timeout is None else to_seconds(timeout)
+        try:
+            async with asyncio.timeout(seconds):
+                await self.session.wait_all([record])
+        except TimeoutError:
+            raise late(record, seconds) from None
+        return outcome_error(record) if record.status == CANCELLED else exception_of(record)
+
+    async def await_traceback(self, future: Future, timeout: Any = None) -> TracebackType | None:
+        """Where the task raised."""
+        error = await self.await_exception(future, timeout)
+        return None if error is None else error.__traceback__
+
+    def add_done_callback(self, future: Future, fn: Callable[[Future], object]) -> None:
+        """See `Future.add_done_callback`."""
+        if not self.session.watch(future.record, lambda record: CALLBACKS.put(fn, future)):
+            CALLBACKS.put(fn, future)
+
+    def record_of(self, future: Future) -> Record:
+        """What is known of a future.
+
+        Raises:
+            ForeignFuture: it is another client's.
+        """
+        record = future.record
+        if future.face.session is not self.session:
+            raise ForeignFuture(future.key)
+        return record
+
+    def gathering(self, *, skip: bool = False, direct: bool | None = None) -> Gathering:
+        """A gather to be run once."""
+        if direct is None:
+            direct = self.direct_to_workers is not False
+        return Gathering(self.session, self.exchange, skip=skip, direct=direct)
+
+    @property
+    def exchange(self) -> ReplicaExchange:
+        """The way to workers' memory; raises ClientClosed before the client was started."""
+        if self._exchange is None:
+            raise ClientClosed(self.id, self.session.status)
+        return self._exchange
+
+
+def late(record: Record, seconds: float | None) -> TimeoutError:
+    """What to raise for a record that has not ended in time."""
+    return TimeoutError(f"{to_text(record.key)} has not ended within {seconds:g} s")

@@ -1,0 +1,66 @@
+"""What the client is at this moment, without asking anybody."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from html import escape
+from typing import Any
+
+from shoal.client import current
+from shoal.client.lifecycle import ClientBase
+from shoal.client.machine import Record
+from shoal.comms import Connection
+from shoal.comms.addresses import TCP, is_on_this_host, parse_address
+from shoal.observe.links import dashboard_link
+from shoal.protocol.keys import from_canonical
+
+
+class Standing(ClientBase):
+    """`scheduler_address`, `futures`, `dashboard_link` and the like."""
+
+    @property
+    def scheduler_address(self) -> str:
+        """Where the scheduler is; empty before the client was started."""
+        return self.session.address
+
+    @property
+    def futures(self) -> Mapping[Any, Record]:
+        """Key -> what is known of it, of everything that futures of this client hold now."""
+        with self.session.lock:
+            self.session.take_dropped()
+            return {from_canonical(key): r for key, r in self.session.machine.records.items()}
+
+    @property
+    def refcount(self) -> Mapping[Any, int]:
+        """How many futures there are of each key; 0 of one that is not known.  Cost: O(keys)."""
+        return Counter({key: record.nfutures for key, record in self.futures.items()})
+
+    @property
+    def dashboard_link(self) -> str:
+        """Address of the web page; empty if there is none, or none that this host can see, or it
+        isn't known yet."""
+        link = getattr(self.cluster, "dashboard_link", None)
+        if isinstance(link, str):
+            return link
+        session = self.session
+        return dashboard_link(
+            session.address,
+            session.machine.services,
+            is_beside=session.connection is not None and _stays_on_this_host(session.connection),
+        )
+
+    def as_current(self) -> AbstractContextManager[None]:
+        """Make this the client that is meant when none is named, in this context."""
+        return current.as_current(self.face)
+
+    def _repr_html_(self) -> str:
+        link = self.dashboard_link
+        page = f', <a href="{escape(link)}">dashboard</a>' if link else ""
+        return f"<b>Client</b> {escape(self.status)} at {escape(self.scheduler_address)}{page}"
+
+
+def _stays_on_this_host(connection: Connection) -> bool:
+    """Whether the other side is on this host, as far as its address and the way to it tell."""
+    return connection.scheme != TCP or is_on_this_host(parse_address(connection.peer_address))

@@ -1,0 +1,60 @@
+"""What the scheduler says beside how wanted tasks are: who hears it.
+
+A message of a type that has a row in `INCOMING` is given to its handler; all others are the
+machine's.  A handler runs on the loop, must not wait, and sees to what users' code raises in it.
+What it remembers is of a class of its own, which `session.state_of` has one of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+from shoal.comms import PendingCalls
+from shoal.protocol.answers import Answer, Refusal
+from shoal.protocol.messages import Replicas, Shutdown
+
+P = TypeVar("P")
+
+
+class Listening(Protocol):
+    """What a handler needs of a session."""
+
+    calls: PendingCalls | None
+    ending_reason: str
+
+    def state_of(self, kind: type[P]) -> P:
+        """The session's one `kind`, made when it is first asked for."""
+
+
+class Delivery:
+    """A reply together with the buffers that came with it."""
+
+    __slots__ = ("buffers", "message", "request")
+
+    def __init__(self, message: Any, buffers: list[Any]) -> None:
+        self.request: int = message.request
+        self.message = message
+        self.buffers = buffers
+
+
+def on_reply(session: Listening, message: Answer | Refusal | Replicas, buffers: list[Any]) -> None:
+    """Whoever asked is answered."""
+    assert session.calls is not None
+    session.calls.resolve(Delivery(message, buffers))
+
+
+def on_shutdown(session: Listening, message: Shutdown, buffers: list[Any]) -> None:
+    """The scheduler is about to hang up; remember why, for whoever asks."""
+    session.ending_reason = message.reason
+
+
+Handler = Callable[[Any, Any, list[Any]], None]  # of a session, a message, the frame's buffers
+
+INCOMING: Final[dict[type, Handler]] = {
+    Answer: on_reply,
+    Refusal: on_reply,
+    Replicas: on_reply,
+    Shutdown: on_shutdown,
+}
+"""Type of a message -> its handler."""

@@ -1,0 +1,23 @@
+"""Settings of clients."""
+
+from typing import Annotated, Any, ClassVar
+
+from shoal.config.base import Positive, Settings
+
+
+class Client(Settings, frozen=True, kw_only=True):
+    """The user's side."""
+
+    path: ClassVar[str] = "client"
+
+    heartbeat_seconds: Annotated[float, Positive] = 5.0
+    """How often a client says that it lives."""
+
+    large_graph_bytes: Annotated[int, Positive] = 10_000_000
+    """A graph larger than this is worth a warning: its data belong into `scatter` or a file."""
+
+    direct_to_workers: bool | None = None
+    """Fetch from workers rather than through the scheduler; None: where it can be reached."""
+
+    preload: list[str] = []
+    preload_argv: list[Any] = []

@@ -1,0 +1,109 @@
+"""Settings of the scheduler."""
+
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+
+from shoal.config.base import AtLeastZero, Positive, Settings
+from shoal.units import KIB
+
+# Tasks that only take their input apart: moving them to another worker never pays.
+SPLITS: Final = dict.fromkeys(
+    ("rechunk-split", "split-shuffle", "split-taskshuffle", "split-stage"), 1e-6
+)
+
+
+class Scheduler(Settings, frozen=True, kw_only=True):
+    """What the scheduler assumes, tolerates and allows."""
+
+    path: ClassVar[str] = "scheduler"
+
+    allowed_failures: Annotated[int, AtLeastZero] = 3
+    """Workers that may die while they run a task before the task itself is given the blame."""
+
+    worker_saturation: Annotated[float, Positive] = 1.1
+    """Tasks per thread that may be out at once, rounded up; `inf` places tasks early."""
+
+    worker_ttl_seconds: Annotated[float, Positive] | None = 300.0
+    """A worker that gives no sign of life for this long is lost; off: never."""
+
+    pipe_seconds: Annotated[float, AtLeastZero] = 0.001
+    """Expected work kept at each worker beyond its saturation, so that short tasks don't starve."""
+
+    inline_bytes_max: Annotated[int, AtLeastZero] = KIB
+    """Results up to this size travel with the message that reports them."""
+
+    unknown_task_seconds: Annotated[float, Positive] = 0.5
+    """Assumed duration of a task whose prefix was never seen to finish."""
+
+    default_task_durations: dict[str, float] = msgspec.field(default_factory=SPLITS.copy)
+    """Assumed seconds by prefix, until one was seen to finish."""
+
+    default_result_bytes: Annotated[int, AtLeastZero] = KIB
+    """Assumed size of a result whose size isn't known."""
+
+    bandwidth_bytes: Annotated[int, Positive] = 100_000_000
+    """Bytes per second between two workers, until transfers were measured."""
+
+    rootish_taskgroup: Annotated[int, AtLeastZero] = 5
+    """A group that depends on fewer groups than this may be root-ish."""
+
+    rootish_taskgroup_dependencies: Annotated[int, AtLeastZero] = 5
+    """A group whose dependencies have fewer tasks than this may be root-ish."""
+
+    idle_timeout_seconds: Annotated[float, Positive] | None = None
+    """A scheduler without work for this long closes itself."""
+
+    no_workers_timeout_seconds: Annotated[float, AtLeastZero] | None = None
+    """A task that no connected worker could run for this long fails."""
+
+    events_cleanup_seconds: Annotated[float, AtLeastZero] = 3600.0
+    """How long the topics of departed workers and clients are kept."""
+
+    resume_seconds: Annotated[float, AtLeastZero] = 30.0
+    """How long a broken connection of a client or worker may stay away without losing anything."""
+
+    validate: bool = False
+    """Check the whole state after each step: slow, and meant for tests."""
+
+    contact_address: str | None = None
+    """The address told to others, where it differs from the one listened on."""
+
+    preload: list[str] = []
+    preload_argv: list[Any] = []
+
+
+class Stealing(Settings, frozen=True, kw_only=True):
+    """Moving tasks from busy workers to idle ones."""
+
+    path: ClassVar[str] = "scheduler.stealing"
+
+    enabled: bool = True
+    """Off: a task stays where it was placed first."""
+
+    interval_seconds: Annotated[float, Positive] = 1.0
+    """How often to look for imbalance; shorter reacts sooner, and costs O(workers) each time."""
+
+
+class Replicas(Settings, frozen=True, kw_only=True):
+    """Dropping copies of results that nobody needs twice."""
+
+    path: ClassVar[str] = "scheduler.replicas"
+
+    enabled: bool = True
+    """Off: copies stay as long as their task."""
+
+    interval_seconds: Annotated[float, Positive] = 2.0
+    """How often to look for copies to drop."""
+
+
+class Leases(Settings, frozen=True, kw_only=True):
+    """Locks and semaphores held by somebody who may vanish."""
+
+    path: ClassVar[str] = "scheduler.leases"
+
+    interval_seconds: Annotated[float, Positive] = 10.0
+    """How often leases are looked at."""
+
+    timeout_seconds: Annotated[float, Positive] = 30.0
+    """A lease that isn't refreshed for this long is free again; `inf`: never."""

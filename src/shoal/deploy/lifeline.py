@@ -1,0 +1,86 @@
+"""A process's channel to whoever has started it: what it is told, and when it shall end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+from shoal.observe.reasons import TERMINATED
+
+CLOSE_SECONDS_MAX: Final = 4.0
+"""A service that has not closed this long after it was asked to is ended all the same."""
+
+
+class Lifeline:
+    """The channel to the parent, read by a thread, since a task may hold up the loop."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._go: asyncio.Future[dict[str, Any]] | None = None
+        self._end: asyncio.Future[str] | None = None
+
+    def watch(self) -> None:
+        """Start to listen, on behalf of the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._go = self._loop.create_future()
+        self._end = self._loop.create_future()
+        self._loop.add_signal_handler(signal.SIGTERM, self._set, self._end, TERMINATED)
+        threading.Thread(target=self._listen, name="shoal-lifeline", daemon=True).start()
+
+    async def told_to_go(self) -> dict[str, Any] | None:
+        """Wait for the word, and what it says; None if the end came first."""
+        assert self._go is not None
+        assert self._end is not None
+        await asyncio.wait((self._go, self._end), return_when=asyncio.FIRST_COMPLETED)
+        return None if self._end.done() else self._go.result()
+
+    async def ended(self) -> str:
+        """Wait until the parent lets go of us, somebody sends SIGTERM, or our time is over; which
+        of them it was."""
+        assert self._end is not None
+        return await asyncio.shield(self._end)
+
+    def end_after(self, seconds: float, reason: str) -> None:
+        """End by ourselves after so long."""
+        assert self._loop is not None
+        assert self._end is not None
+        self._loop.call_later(seconds, self._set, self._end, reason)
+
+    def tell(self, what: Mapping[str, Any]) -> None:
+        """Say `what` to the parent; nothing happens if it is gone."""
+        try:
+            self._channel.sendall(json.dumps(what).encode() + b"\n")
+        except OSError:
+            pass  # the thread sees it, too
+
+    def _listen(self) -> None:
+        try:
+            with self._channel.makefile("rb") as lines:
+                for line in lines:
+                    self._call(self._go, json.loads(line))
+        except OSError:
+            pass  # the same as its end
+        self._call(self._end, "the cluster closes")
+        timer = threading.Timer(CLOSE_SECONDS_MAX, os._exit, (1,))
+        timer.daemon = True
+        timer.start()
+
+    def _call(self, future: asyncio.Future[Any] | None, value: object) -> None:
+        assert self._loop is not None
+        assert future is not None
+        try:
+            self._loop.call_soon_threadsafe(self._set, future, value)
+        except RuntimeError:
+            pass  # the loop has closed, and the process is about to end
+
+    @staticmethod
+    def _set(future: asyncio.Future[Any], value: object) -> None:
+        if not future.done():
+            future.set_result(value)

@@ -1,0 +1,101 @@
+"""Values that clients bring: where each shall go, and that it is awaited from then on."""
+
+from shoal.ids import ClientTaskId, Key, TaskId
+from shoal.protocol.answers import answer
+from shoal.protocol.transfers import Placement, PlaceScatter
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.finishing import tell
+from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.placing import to_priority
+from shoal.scheduler.machine.releasing import settle_all
+from shoal.scheduler.machine.scattering import lose_scattered
+from shoal.scheduler.machine.waiting_calls import answer_when_possible
+from shoal.scheduler.model.entities import ERRED, MEMORY, NO_OPTIONS, RELEASED, Client, Task, Worker
+from shoal.scheduler.model.state import link_want
+from shoal.scheduler.policies.placement import choose_scatter
+
+
+def on_place_scatter(core: Core, client: Client, call: PlaceScatter) -> None:
+    """Say where values shall go, as soon as there is a worker; they are wanted from now on."""
+    settle_all(core)
+    numbers = [ClientTaskId(call.first + index) for index in range(len(call.keys))]
+    for number, key in zip(numbers, call.keys, strict=True):
+        if number in client.tasks:  # asked again: where it was to go before counts no more
+            _await_value(core, client, client.tasks[number])
+        elif not call.again:  # else it was let go of meanwhile, and nobody would do so again
+            _want_value(core, client, number, key)
+
+    def place_if_possible() -> bool:
+        workers = _takers(core, call)
+        if not workers:
+            return False
+        placements = [_place_value(core, client, call, number, workers) for number in numbers]
+        core.to_client(client, answer(call.request, placements))
+        return True
+
+    answer_when_possible(core, client, call.request, place_if_possible)
+
+
+def _takers(core: Core, call: PlaceScatter) -> list[Worker]:
+    """Workers that may take scattered values, in the order in which they joined."""
+    state = core.state
+    workers = state.workers_named(call.workers) if call.workers else state.workers.values()
+    return [worker for worker in workers if not worker.is_leaving]
+
+
+def _want_value(core: Core, client: Client, number: ClientTaskId, key: Key) -> None:
+    """The client wants a scattered value under a new number; its task is made if it is new."""
+    task = core.state.tasks.get(key)
+    if task is None:
+        task = _new_scattered(core, key)
+    link_want(task, client, number)
+    _await_value(core, client, task)
+    tell(core, task, client, number)
+
+
+def _await_value(core: Core, client: Client, task: Task) -> None:
+    """The client is about to bring the value, unless it is here or a task will compute it."""
+    if task.code is None and task.state == ERRED:  # it was lost; here it comes again
+        core.move(task, RELEASED)
+        task.failure = None
+    if task.code is None and task.state != MEMORY:
+        core.state.scattering.setdefault(task, {})[client] = {}
+    core.starting.append(task)
+
+
+def _place_value(
+    core: Core, client: Client, call: PlaceScatter, number: ClientTaskId, workers: list[Worker]
+) -> Placement:
+    """The workers that shall hold one scattered value.
+
+    None for a key that is in memory or that a task will compute, and none if the value is no
+    longer wanted: there is nothing to send.
+    """
+    task = client.tasks.get(number)
+    if task is None:
+        return Placement(TaskId(0), [])
+    if task.code is not None or task.state == MEMORY:
+        return Placement(task.id, [])
+    _await_value(core, client, task)
+    brought = core.state.scattering[task]
+    chosen: dict[Worker, None] = {}
+    if call.ncopies == 0:
+        chosen.update(dict.fromkeys(workers))
+    while len(chosen) < min(call.ncopies, len(workers)):
+        chosen[choose_scatter(workers, core.state.scatter_cursor)] = None
+        core.state.scatter_cursor += 1
+    brought[client] = chosen
+    return Placement(task.id, [worker.address for worker in chosen])
+
+
+def _new_scattered(core: Core, key: Key) -> Task:
+    """A task without a run spec: its value comes from a client, and can't be computed again."""
+    prefix = key.rpartition("-")[0] or "scattered"
+    priority = to_priority(0.0, core.state.next_sequence)
+    return core.state.new_task(key, None, b"", prefix, priority, NO_OPTIONS)
+
+
+HANDLERS = Handlers(
+    from_client={PlaceScatter: on_place_scatter},
+    worker_gone=lose_scattered,
+)

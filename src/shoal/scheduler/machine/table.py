@@ -1,0 +1,42 @@
+"""Who takes on what: all parts of the machine, and what follows from their tables.
+
+A new part is a file with a HANDLERS, and a row here.  When somebody comes or goes, the parts are
+told in this order.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from shoal.protocol.messages import Message
+from shoal.scheduler.machine import on_client, on_question, on_scatter, on_worker, waiting_calls
+from shoal.scheduler.machine.coordination import locks
+from shoal.scheduler.machine.core import Announced
+from shoal.scheduler.machine.handlers import Handler, Handlers
+from shoal.scheduler.model.state import SchedulerState
+
+PARTS: Final[tuple[Handlers, ...]] = (
+    on_worker.HANDLERS,
+    on_client.HANDLERS,
+    on_question.HANDLERS,
+    on_scatter.HANDLERS,
+    waiting_calls.HANDLERS,
+    locks.HANDLERS,
+)
+
+FROM_WORKER: Final[dict[type[Message], Handler]] = {
+    kind: handler for part in PARTS for kind, handler in part.from_worker.items()
+}
+
+FROM_CLIENT: Final[dict[type[Message], Handler]] = {
+    kind: handler for part in PARTS for kind, handler in part.from_client.items()
+}
+
+ANNOUNCED: Final = Announced(
+    worker_joined=tuple(part.worker_joined for part in PARTS if part.worker_joined is not None),
+    worker_gone=tuple(part.worker_gone for part in PARTS if part.worker_gone is not None),
+    client_gone=tuple(part.client_gone for part in PARTS if part.client_gone is not None),
+)
+
+INVARIANTS: Final[tuple[Callable[[SchedulerState], Iterator[str]], ...]] = tuple(
+    part.invariant for part in PARTS if part.invariant is not None
+)

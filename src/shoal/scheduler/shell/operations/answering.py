@@ -1,0 +1,57 @@
+"""Answers calls that need more than the machine, each in a task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from shoal.comms import AuthenticationError
+from shoal.protocol.answers import Refusal
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.handshake import CLIENT
+from shoal.protocol.membership import TerminateCluster
+from shoal.scheduler.shell.host import Asker, Host, Operation
+from shoal.scheduler.shell.operations.table import OPERATIONS
+
+
+class Answering:
+    """Answers calls in tasks of their own, so that none holds up the loop or another call."""
+
+    def __init__(self, scheduler: Host) -> None:
+        self._scheduler = scheduler
+        self._running: set[asyncio.Task[None]] = set()  # only to keep them alive
+
+    def begin(self, peer: Asker, call: Any) -> None:
+        """Start to answer `call`, whose answer or refusal goes to `peer`."""
+        operation = OPERATIONS[type(call)]
+        task = asyncio.create_task(self._answer(peer, call, operation), name=type(call).__name__)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def close(self) -> None:
+        """Give up what is still being answered."""
+        running = [task for task in self._running if task is not asyncio.current_task()]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _answer(self, peer: Asker, call: Any, operation: Operation) -> None:
+        """Every call ends in one answer or refusal, whatever happens."""
+        try:
+            if peer.connection.role != CLIENT:
+                raise AuthenticationError(
+                    f"{peer.connection.peer_address} proved itself a worker, and "
+                    f"{type(call).__name__} is for clients"
+                )
+            reply = await operation(self._scheduler, call)
+        except Exception as error:
+            reply = Refusal(call.request, to_failure(error))
+        try:
+            if isinstance(reply, tuple):
+                peer.send_with_buffers(*reply)
+            else:
+                peer.send([reply])
+        except Exception as error:  # too large for a frame
+            peer.send([Refusal(call.request, to_failure(error))])
+        if isinstance(call, TerminateCluster):
+            self._scheduler.close_soon("a client asked for it")

@@ -1,0 +1,145 @@
+"""One path for everything that happens: step the machine, send what it says, arm the timer.
+
+A step that raises is a bug: the service logs its story and closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from shoal.comms import ProtocolError
+from shoal.errors import NameTaken
+from shoal.protocol.messages import Message
+from shoal.scheduler.machine.invariants import check
+from shoal.scheduler.machine.step import SchedulerMachine
+from shoal.scheduler.model.entities import Client, Worker
+from shoal.scheduler.shell.frames import ClientFrames
+from shoal.scheduler.shell.host import Asker
+
+logger = logging.getLogger("shoal.scheduler")
+
+
+class Stepping:
+    """The machine, what it says to whom, and when it is to be woken."""
+
+    def __init__(
+        self,
+        machine: SchedulerMachine,
+        peers: Mapping[Worker | Client, Asker],
+        *,
+        validate: bool,
+        give_up: Callable[[list[Worker]], None],
+        close_soon: Callable[[str], None],
+    ) -> None:
+        """Nothing is stepped before `open`.
+
+        Args:
+            machine: nobody else steps it.
+            peers: the connections of all that are registered; to be read only.
+            validate: check every invariant after every step.
+            give_up: ends the connections of silent workers, which the machine has removed.
+            close_soon: closes the service, for a reason.
+        """
+        self.is_open = False
+        self.frames = ClientFrames(
+            machine, self._receive_from_client, self._lose_client, self._refuse
+        )
+        self._machine = machine
+        self._peers = peers
+        self._validate = validate
+        self._give_up = give_up
+        self._close_soon = close_soon
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+
+    def open(self) -> None:
+        """Step from now on, on this loop."""
+        self._loop = asyncio.get_running_loop()
+        self.is_open = True
+
+    def close(self) -> None:
+        """Nothing is said any more."""
+        self.is_open = False
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def now(self) -> float:
+        """The machine's time (s, monotonic)."""
+        return self._loop.time()
+
+    def receive_from_worker(self, worker: Worker, messages: Sequence[Message]) -> None:
+        """A worker has spoken."""
+        self.step(self._machine.receive_from_worker, worker, messages, self._loop.time())
+
+    def _receive_from_client(self, client: Client, messages: Sequence[Message]) -> None:
+        self.step(self._machine.receive_from_client, client, messages, self._loop.time())
+
+    def _lose_client(self, client: Client) -> None:
+        self.step(self._machine.client_lost, client, self._loop.time())
+
+    def _refuse(self, client: Client, error: ProtocolError) -> None:
+        """A client contradicted itself in what had to wait; its connection ends."""
+        peer = self._peers.get(client)
+        if peer is not None:
+            logger.warning("%s is disconnected: %s", client, error)
+            peer.connection.abort()
+
+    def validate(self) -> None:
+        """Check every invariant of the state.  Cost: O(tasks + edges + replicas).
+
+        Raises:
+            AssertionError: with a sentence for each that is broken.
+        """
+        broken = list(check(self._machine.state))
+        assert not broken, "\n".join(broken)
+
+    def step(self, event: Any, *args: Any) -> None:
+        """Step the machine and do what it says.  Nothing is said any more once we close.
+
+        Raises:
+            ProtocolError: a peer contradicts itself.
+            NameTaken: a worker has the name of another.
+        """
+        if not self.is_open:
+            return
+        try:
+            event(*args)
+            if self._validate:
+                self.validate()
+        except (ProtocolError, NameTaken):
+            raise  # the peer's fault: its connection ends, and nobody else's
+        except Exception:
+            logger.critical(
+                "bug in the scheduler's machine; it closes. The last transitions:\n%s",
+                "\n".join(str(record) for record in list(self._machine.story)[-50:]),
+                exc_info=True,
+            )
+            self._close_soon("a bug in the scheduler, see its log")
+            return
+        self._after_step()
+
+    def _after_step(self) -> None:
+        """Send what is to be said, one frame for each peer, and arm the timer."""
+        peers = self._peers
+        for entity, messages in self._machine.take_outgoing():
+            peer = peers.get(entity)
+            if peer is not None:
+                peer.send(messages)
+        wake_at = self._machine.wake_at
+        if wake_at is not None and (self._timer is None or wake_at < self._timer_at):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_at = wake_at
+            self._timer = self._loop.call_at(wake_at, self._wake)
+        if self.frames.is_one_due:
+            self._loop.call_soon(self.frames.go_on)
+
+    def _wake(self) -> None:
+        self._timer = None
+        silent: list[Worker] = []
+        self.step(lambda: silent.extend(self._machine.wake(self._loop.time())))
+        if silent:
+            self._give_up(silent)

@@ -1,0 +1,97 @@
+"""How a worker goes on belonging to its cluster: signs of life, and the way back to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import psutil
+
+from shoal.observe.reasons import SCHEDULER_GONE
+from shoal.worker.shell.descriptors import reopen_standard
+from shoal.worker.shell.errors import WorkerRefused
+from shoal.worker.shell.feed import Feed
+
+logger = logging.getLogger("shoal.worker")
+
+RECONNECT_PAUSE_SECONDS: Final = 0.1
+RECONNECT_PAUSE_SECONDS_MAX: Final = 2.0
+
+
+class Belonging:
+    """Keeps one worker, which has registered, in its cluster."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        *,
+        reconnect_seconds: float,
+        is_watched: bool,
+        close_soon: Callable[[str], None],
+    ) -> None:
+        """`reconnect_seconds`: how long to look for a lost scheduler; 0: close at once.
+
+        `is_watched`: whether another process tells why the worker ends, and it is all of its own.
+        `close_soon`: called when there is no scheduler any more.
+        """
+        self._feed = feed
+        self._reconnect_seconds = reconnect_seconds
+        self._is_watched = is_watched
+        self._close_soon = close_soon
+        self._loop = asyncio.get_running_loop()
+        self._process = psutil.Process()
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
+
+    def beat(self) -> None:
+        """Say that the worker lives; from now on, again and again."""
+        reopen_standard()
+        rss_bytes = self.tell()
+        if self._is_watched:  # else the process is not ours alone
+            self._feed.look_at_memory(rss_bytes)
+        self._heartbeat = self._loop.call_later(self._feed.heartbeat_seconds, self.beat)
+
+    def tell(self) -> int:
+        """Say once how the worker fares; the memory that its process has, in bytes."""
+        rss_bytes: int = self._process.memory_info().rss
+        self._feed.heartbeat(rss_bytes)
+        return rss_bytes
+
+    def on_lost(self, reason: Exception | None) -> None:
+        """The connection to the scheduler ended, and not by us."""
+        if self._reconnect_seconds > 0:
+            self._reconnecting = self._loop.create_task(self._reconnect())
+            return
+        address = self._feed.link.address
+        if self._is_watched:  # whoever watches us tells of it
+            logger.info("This worker lost its scheduler (%s); it closes", reason or "it closed")
+        else:
+            logger.warning("The scheduler at %s is gone; this worker ends.", address)
+        self._close_soon(SCHEDULER_GONE)
+
+    def close(self) -> None:
+        """No further sign of life, and no way back."""
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+
+    async def _reconnect(self) -> None:
+        """Look for the scheduler until it is there again, or the time is over."""
+        deadline = self._loop.time() + self._reconnect_seconds
+        pause_seconds = RECONNECT_PAUSE_SECONDS
+        while (remaining := deadline - self._loop.time()) > 0:
+            try:
+                await self._feed.link.open(
+                    self._feed.registration, timeout_seconds=remaining, keep_trying=True
+                )
+                return
+            except WorkerRefused as error:
+                logger.warning("%s", error)
+                break
+            except OSError:
+                await asyncio.sleep(min(pause_seconds, remaining))
+                pause_seconds = min(2 * pause_seconds, RECONNECT_PAUSE_SECONDS_MAX)
+        self._close_soon(SCHEDULER_GONE)

@@ -1,0 +1,183 @@
+"""The deeds of a worker: what performs each kind of effect of its machine, in one table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol
+
+from shoal.ids import TaskId
+from shoal.protocol.exceptions import text_of, to_failure
+from shoal.protocol.payload import load, nbytes_of
+from shoal.storage.results import Results
+from shoal.worker.machine.effects import (
+    Close,
+    Define,
+    Drop,
+    Effect,
+    Fetch,
+    ForgetCodes,
+    LoadInline,
+    Send,
+    StartRuns,
+    WithdrawRuns,
+)
+from shoal.worker.machine.step import WorkerMachine
+from shoal.worker.model.entities import FAILED, WITHDRAWN, Run, RunEnded
+from shoal.worker.shell.errors import UnknownCode
+from shoal.worker.shell.execution import Inline, Job
+from shoal.worker.shell.functions import CodeTable
+from shoal.worker.shell.link import SchedulerLink
+from shoal.worker.shell.replicas import Held
+from shoal.worker.shell.threads import RunThreads
+from shoal.worker.shell.transfers import Transfers
+
+logger = logging.getLogger("shoal.worker")
+
+
+class Events(Protocol):
+    """What deeds bring about, and the machine is told of."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do `work` beside everything else."""
+
+    def now(self) -> float:
+        """The loop's time."""
+
+    def keep(self, values: Sequence[Held]) -> None:
+        """Values are here that nobody was asked for."""
+
+    def on_fetched(
+        self, fetch: Fetch, held: Sequence[Held], failed: Sequence[tuple[TaskId, Any]]
+    ) -> None:
+        """A peer has answered."""
+
+    def on_unreachable(self, fetch: Fetch, error: Exception) -> None:
+        """There was no way to a peer."""
+
+    def close_soon(self, reason: str) -> None:
+        """The worker shall close."""
+
+
+class Deeds:
+    """Performs effects, on the worker's loop and in their order."""
+
+    def __init__(
+        self,
+        address: str,
+        machine: WorkerMachine,
+        results: Results,
+        *,
+        events: Events,
+        link: SchedulerLink,
+        threads: RunThreads,
+        transfers: Transfers,
+    ) -> None:
+        self._address = address
+        self._machine = machine
+        self._results = results
+        self._events = events
+        self._link = link
+        self._threads = threads
+        self._transfers = transfers
+        self._codes = CodeTable()
+        self._now = events.now
+
+    def perform(self) -> None:
+        """Perform all effects, those that performing brings about included."""
+        deeds, take_effects = DEEDS, self._machine.take_effects
+        effects: list[Effect]
+        while effects := take_effects():
+            for effect in effects:
+                deeds[type(effect)](self, effect)
+
+    def _send(self, effect: Send) -> None:
+        self._link.send(effect.messages)
+
+    def _start_runs(self, effect: StartRuns) -> None:
+        jobs: list[Job] = []
+        unknown: list[RunEnded] = []
+        get_code, values = self._codes.get, self._results
+        for run in effect.runs:
+            message = run.message
+            code = get_code(message.code)
+            if code is None:
+                unknown.append(self._without_code(run))
+                continue
+            inputs: list[object] = []
+            has_inline = False
+            for item in message.inputs:
+                if isinstance(item, int):
+                    inputs.append(values[item])
+                elif item.value is None:
+                    inputs.append(values[item.task])
+                else:
+                    inputs.append(Inline(item.value))
+                    has_inline = True
+            jobs.append(Job(run, code, inputs, has_inline))
+        self._threads.start(jobs)
+        if unknown:
+            self._machine.runs_ended(unknown, self._now())
+
+    def _without_code(self, run: Run) -> RunEnded:
+        failure = to_failure(UnknownCode(run.message.code), run.key, self._address)
+        return RunEnded(run, FAILED, failure=failure)
+
+    def _withdraw_runs(self, effect: WithdrawRuns) -> None:
+        withdrawn = self._threads.withdraw(effect.runs)
+        if withdrawn:
+            ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
+            self._machine.runs_ended(ended, self._now())
+
+    def _fetch(self, effect: Fetch) -> None:
+        self._events.spawn(self._fetch_from_peer(effect))
+
+    async def _fetch_from_peer(self, fetch: Fetch) -> None:
+        try:
+            held, failed = await self._transfers.fetch(
+                fetch.peer, fetch.tasks, self._machine.state.epoch, fetch.nbytes
+            )
+        except Exception as error:
+            self._events.on_unreachable(fetch, error)
+        else:
+            self._events.on_fetched(fetch, held, failed)
+
+    def _load_inline(self, effect: LoadInline) -> None:
+        values: list[Held] = []
+        for item in effect.inputs:
+            assert item.value is not None
+            try:
+                value = load(item.value)
+            except BaseException as error:  # users' code; the copy is simply not made here
+                what = text_of(error)
+                logger.warning("Worker %s can't read %r: %s", self._address, item.key, what)
+                continue
+            values.append(Held(item.task, item.key, value, nbytes_of(value)))
+        self._events.keep(values)
+
+    def _drop(self, effect: Drop) -> None:
+        self._results.drop(effect.tasks)
+
+    def _define(self, effect: Define) -> None:
+        self._codes.define(effect.message)
+
+    def _forget_codes(self, effect: ForgetCodes) -> None:
+        self._codes.forget(effect.codes)
+
+    def _close_as_told(self, effect: Close) -> None:
+        if not self._link.refused(effect.reason):
+            self._events.close_soon(effect.reason)
+
+
+DEEDS: Final[dict[type[Effect], Callable[[Any, Any], None]]] = {
+    Send: Deeds._send,
+    StartRuns: Deeds._start_runs,
+    WithdrawRuns: Deeds._withdraw_runs,
+    Fetch: Deeds._fetch,
+    LoadInline: Deeds._load_inline,
+    Drop: Deeds._drop,
+    Define: Deeds._define,
+    ForgetCodes: Deeds._forget_codes,
+    Close: Deeds._close_as_told,
+}
+"""Effect → what performs it."""

@@ -1,0 +1,194 @@
+"""One run from its start to its end, in whichever thread it is executed.
+
+Whatever a task raises, `SystemExit` and the like included, is the end of the run and not of the
+thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from concurrent.futures import Future as ConcurrentFuture
+from contextvars import Context, copy_context
+from time import perf_counter, time
+from types import CoroutineType
+from typing import Any, Final
+
+from shoal.comms.cancellation import is_our_cancellation
+from shoal.ids import Key
+from shoal.protocol.exceptions import tell_unreadable, to_failure
+from shoal.protocol.payload import dump_small, kind_of, load, nbytes_of
+from shoal.worker.model.entities import FAILED, FINISHED, Run, RunEnded
+from shoal.worker.shell.context import Host, RunContext, current_run
+from shoal.worker.shell.evaluation import evaluate_item
+from shoal.worker.shell.functions import Code, call
+
+PICKLE_BYTES: Final = 512
+"""What pickling may add to a value of the inline limit: names of modules, shape and the like."""
+
+_INLINE_FACTOR: Final = 16
+"""A value that takes this many times the inline limit in memory is not even tried."""
+
+_OWN_MODULES: Final = frozenset((__name__, f"{__package__}.threads", evaluate_item.__module__))
+"""Whose frames a traceback does not begin with."""
+
+
+class Inline:
+    """An input that came with its run, still pickled."""
+
+    __slots__ = ("payload",)
+
+    def __init__(self, payload: bytes) -> None:
+        self.payload = payload
+
+
+class Job:
+    """What a thread needs for one run."""
+
+    __slots__ = ("code", "has_inline", "inputs", "reported", "run")
+
+    def __init__(self, run: Run, code: Code, inputs: list[object], has_inline: bool) -> None:
+        """`inputs`: values in the order of the arguments; Inline ones if `has_inline`."""
+        self.run = run
+        self.code = code
+        self.inputs = inputs
+        self.has_inline = has_inline
+        self.reported = False
+
+
+class Execution:
+    """Executes jobs, one at a time in each thread that asks; coroutines on the worker's loop."""
+
+    def __init__(self, host: Host) -> None:
+        """To be made on the loop that coroutines shall run on."""
+        self.inline_bytes_max = 1024
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._coroutines: set[asyncio.Task[Any]] = set()
+        self._closing = False
+
+    def close(self) -> None:
+        """Cancel the coroutines under way; later ones are not begun.  On the loop."""
+        self._closing = True
+        for task in list(self._coroutines):
+            task.cancel()
+
+    def execute(self, job: Job) -> tuple[RunEnded, object]:
+        """Run a job to its end, whatever that is."""
+        started_at = time()
+        context = copy_context()  # what a task sets is its own
+        try:
+            return context.run(self._call, job, context, started_at)
+        except BaseException as error:
+            return self.failed(job.run, error, started_at), None
+
+    def failed(self, run: Run, error: BaseException, started_at: float) -> RunEnded:
+        """The end of a run that raised.  Never raises, whatever `error` does when looked at."""
+        seconds = max(0.0, time() - started_at)
+        _drop_own_frames(error)
+        failure = to_failure(error, run.key, self._host.address)
+        try:
+            BaseException.with_traceback(error, None)  # its frames hold the arguments
+        except BaseException:
+            pass  # thrown in from outside just now; the frames stay a little longer
+        return RunEnded(run, FAILED, seconds=seconds, started_at=started_at, failure=failure)
+
+    def _call(self, job: Job, context: Context, started_at: float) -> tuple[RunEnded, object]:
+        run = job.run
+        message = run.message
+        current_run.set(RunContext(self._host, run))
+        inputs = job.inputs
+        if job.has_inline:
+            inputs = _loaded(run, inputs)
+        try:
+            function, args, kwargs = call(job.code, message.argument, inputs)
+        except BaseException as error:
+            tell_unreadable(error, run.key, "function or the arguments")
+            raise
+        del inputs
+        started = perf_counter()
+        value = function(*args, **kwargs)
+        if type(value) is CoroutineType:
+            value = self._await(value, context)
+        seconds = perf_counter() - started
+        nbytes = nbytes_of(value)
+        inline = None
+        if nbytes <= _INLINE_FACTOR * self.inline_bytes_max:
+            inline = dump_small(value, self.inline_bytes_max + PICKLE_BYTES)
+        kind = kind_of(value) if inline is None else ""
+        return RunEnded(run, FINISHED, nbytes, seconds, inline, kind, started_at), value
+
+    def _await(self, coroutine: CoroutineType[Any, Any, Any], context: Context) -> object:
+        """Have the worker's loop run a task that is a coroutine, and wait for it here."""
+        outcome: ConcurrentFuture[object] = ConcurrentFuture()
+        inner = context.copy()  # the thread is inside of `context` itself
+
+        def start() -> None:
+            if self._closing:
+                coroutine.close()
+                outcome.cancel()
+                return
+            task = self._loop.create_task(_guarded(coroutine), context=inner)
+            self._coroutines.add(task)
+            task.add_done_callback(finish)
+
+        def finish(task: asyncio.Task[Any]) -> None:
+            self._coroutines.discard(task)
+            if task.cancelled():
+                outcome.set_exception(asyncio.CancelledError())
+                return
+            value, error = task.result()
+            if error is not None:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(value)
+
+        try:
+            self._loop.call_soon_threadsafe(start)
+        except RuntimeError:
+            coroutine.close()
+            raise
+        return outcome.result()
+
+
+async def _guarded(
+    coroutine: CoroutineType[Any, Any, Any],
+) -> tuple[object, BaseException | None]:
+    """(value, what was raised): a task that raises SystemExit must not end the loop.
+
+    GeneratorExit too: to return is a proper answer to it, should it mean that we are closed.
+    """
+    try:
+        return await coroutine, None
+    except BaseException as error:
+        if is_our_cancellation(error):
+            raise
+        return None, error
+
+
+def _loaded(run: Run, inputs: Sequence[object]) -> list[object]:
+    """The inputs, those that came with the run unpickled."""
+    loaded: list[object] = []
+    try:
+        for item in inputs:
+            loaded.append(load(item.payload) if type(item) is Inline else item)
+    except BaseException as error:
+        tell_unreadable(error, _key_of(run, len(loaded)))
+        raise
+    return loaded
+
+
+def _key_of(run: Run, place: int) -> Key:
+    """The key of an input that came with its run."""
+    item = run.message.inputs[place]
+    return Key("") if isinstance(item, int) else item.key
+
+
+def _drop_own_frames(error: BaseException) -> None:
+    """Let the traceback begin with the user's code."""
+    trace = sys.exc_info()[2]  # what `error` itself says may be of its own making
+    while trace is not None and trace.tb_frame.f_globals.get("__name__") in _OWN_MODULES:
+        trace = trace.tb_next
+    if trace is not None:
+        BaseException.with_traceback(error, trace)

@@ -1,0 +1,24 @@
+"""What the scheduler says is heard in one place, and what few clients use is made when it is."""
+
+from shoal.client.coordination.claimed import Claims
+from shoal.client.incoming import INCOMING
+from shoal.client.machine import ClientMachine
+from shoal.client.session import Session
+from shoal.protocol.directions import SUBJECTS
+from tests.house.messages import snake
+
+
+def test_each_message_has_a_row_or_is_the_machines_and_never_both():
+    kinds = [kind for subject in SUBJECTS for kind in subject.to_client]
+    assert len(kinds) > len(INCOMING)
+    for kind in kinds:
+        machines = hasattr(ClientMachine, f"on_{snake(kind.__name__)}")
+        assert machines != (kind in INCOMING), kind
+
+
+def test_state_of_a_session_is_made_once_for_each_session():
+    session, other = Session("a"), Session("b")
+    assert session.state_of(Claims) is session.state_of(Claims)
+    assert session.state_of(Claims) is not other.state_of(Claims)
+    assert [session.state_of(Claims).new() for _ in range(2)] == [1, 2]
+    assert other.state_of(Claims).new() == 1
