@@ -20,7 +20,7 @@ from shoal.ids import Epoch, TaskId
 from shoal.observe.reasons import INTERNAL_ERROR
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.handshake import Keyring
-from shoal.protocol.messages import WorkerHeartbeat, WorkerWelcome
+from shoal.protocol.messages import RunTask, WorkerHeartbeat, WorkerWelcome
 from shoal.storage.results import Results
 from shoal.worker.machine.effects import Fetch, Send
 from shoal.worker.machine.step import WorkerMachine
@@ -209,9 +209,10 @@ class Feed:
         hearers = self._hearers
         nheard = 0
         for message in messages:
-            if type(message) in hearers:
+            kind = type(message)
+            if kind is not RunTask and kind in hearers:  # most are runs
                 nheard += 1
-                hearers[type(message)](message)
+                hearers[kind](message)
         if nheard:
             messages = [message for message in messages if type(message) not in _NO_EVENTS]
         self.machine.receive(messages, self._loop.time())
