@@ -14,6 +14,7 @@ _NAMES: Final = frozenset(("DataFrame", "Series", "ShuffleGroupResult"))
 _OVERHEAD_NBYTES: Final = 1200
 """Of a frame or series besides its columns: what dask assumes."""
 _PARTS_HOME: Final = "dask.dataframe.backends"
+_DASK_HOME: Final = "dask.sizeof"
 
 
 def nbytes_at_a_glance(value: object) -> int | None:
@@ -28,10 +29,17 @@ def nbytes_at_a_glance(value: object) -> int | None:
     if pandas is None:
         return None
     if kind is pandas.DataFrame or kind is pandas.Series:
-        return _pandas_nbytes(value)
+        return None if _is_measured_otherwise(kind) else _pandas_nbytes(value)
     if isinstance(value, dict) and kind.__module__ == _PARTS_HOME:
         return _parts_nbytes(value)
     return None
+
+
+def _is_measured_otherwise(kind: type) -> bool:
+    """Whether a program told dask how large values of this type are."""
+    measuring = sys.modules.get(_DASK_HOME)
+    registered = None if measuring is None else measuring.sizeof._lookup.get(kind)
+    return registered is not None and registered.__module__ != _DASK_HOME
 
 
 def _parts_nbytes(parts: dict[Any, Any]) -> int | None:

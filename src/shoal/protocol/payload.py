@@ -3,7 +3,8 @@
 A value becomes a header, which is a pickle stream, and the large buffers that the stream refers
 to, which travel beside it and are never copied.  Plain pickle comes first, since it is several
 times faster; cloudpickle takes over when that fails, and for whatever lives in `__main__`, which
-is another module in every process.
+is another module in every process.  Values of types that a program registered a serializer for go
+through that, wherever they are (see `teaching`).
 
 Nothing here may be called by a scheduler: to load is to run code that somebody else wrote.
 """
@@ -16,7 +17,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from shoal.protocol import ways
 from shoal.protocol.measuring import nbytes_at_a_glance
+from shoal.protocol.teaching import (
+    BETTER_NAMES,
+    MAIN,
+    has_better_way,
+    holds_copies,
+    is_by_value,
+    pickling,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -32,7 +42,6 @@ DEFAULT_NBYTES: Final = 1_000_000
 
 _NBYTES_MAX: Final = 2**50  # of one value; thousands of them still add up to what fits a message
 _PROTOCOL: Final = 5
-_MAIN: Final = b"__main__"
 _QUALIFIED_NAME: Final = type.__dict__["__qualname__"]
 _CONTAINERS: Final = frozenset((list, tuple, dict, set, frozenset))
 _SCALARS: Final = frozenset((type(None), bool, float, complex))
@@ -57,13 +66,15 @@ class InputRef:
         return f"InputRef({self.index})"
 
 
-def dump(value: object) -> tuple[bytes, list[Buffer]]:
+def dump(value: object, families: Sequence[str] | None = None) -> tuple[bytes, list[Buffer]]:
     """`value` as a header and its large buffers, which still are the memory of `value`.
 
     A large pickle stream is a buffer as well, so that nothing on its way copies it.
 
+    `families`: names of those that are asked in turn; None: the usual ones (see `families.named`).
+
     Raises:
-        Exception: whatever pickle and then cloudpickle raise.
+        Exception: whatever pickle and then cloudpickle raise, or a family does.
 
     Cost: under 1 us for small values; O(1) in bytes that are out of band, else O(nbytes).
     """
@@ -79,17 +90,27 @@ def dump(value: object) -> tuple[bytes, list[Buffer]]:
         buffers.append(raw)
         return False
 
+    if families is not None:
+        stream = ways.dumps_named(value, families, in_band, buffers)
+        if stream is not None:
+            return _split(stream, buffers)
     kind = type(value)
     if (kind is bytes or kind is bytearray) and (len(cast(bytes, value)) >= OUT_OF_BAND_NBYTES_MIN):
         value = _Bytes(cast("bytes | bytearray", value))
+    dumps = pickling.dumps
+    if kind.__name__ in BETTER_NAMES and has_better_way(value):
+        dumps = ways.dumps_by_family
     try:
-        header = pickle.dumps(value, _PROTOCOL, buffer_callback=in_band)
-        if _MAIN not in header and not _pickled_by_value():
+        header = dumps(value, _PROTOCOL, buffer_callback=in_band)
+        if MAIN not in header and not is_by_value():
+            if len(header) >= OUT_OF_BAND_NBYTES_MIN and holds_copies(header):
+                buffers.clear()
+                header = ways.dumps_by_family(value, _PROTOCOL, buffer_callback=in_band)
             return _split(header, buffers)
     except Exception:
         pass  # cloudpickle can do more; if it can't either, its error is the one to show
     buffers.clear()
-    return _split(_cloudpickle().dumps(value, _PROTOCOL, buffer_callback=in_band), buffers)
+    return _split(ways.dumps_by_value(value, in_band, buffers), buffers)
 
 
 def hand(value: object) -> tuple[bytes, list[Buffer]]:
@@ -103,12 +124,21 @@ def hand(value: object) -> tuple[bytes, list[Buffer]]:
 def load(header: bytes, buffers: Iterable[Buffer] = ()) -> object:
     """The value that `dump` or `hand` made these of; it lives in the memory of `buffers`.
 
+    What fails is tried once more, since in long computations such failures may be of the moment.
+
     Raises:
         BaseException: whatever the value's own code raises.
     """
     claimed: object = header
-    if isinstance(claimed, _Handed):
-        return claimed.value
+    if type(claimed) is not bytes:
+        if isinstance(claimed, _Handed):
+            return claimed.value
+        if isinstance(claimed, Guarded):
+            return ways.load_named(claimed, buffers, claimed.families)
+    try:
+        return pickle.loads(header, buffers=buffers)
+    except Exception:
+        pass  # memory may have been short, or a module half imported by another thread
     return pickle.loads(header, buffers=buffers)
 
 
@@ -214,6 +244,22 @@ def kind_of(value: object) -> str:
     return name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
 
 
+class Guarded(bytes):
+    """A header whose value is loaded only if it is of these families."""
+
+    families: Sequence[str]
+
+    @classmethod
+    def of(cls, header: bytes, families: Sequence[str]) -> bytes:
+        """The header, guarded; a value that is handed over is not read at all."""
+        claimed: object = header
+        if not isinstance(claimed, bytes):
+            return header
+        guarded = cls(header)
+        guarded.families = families
+        return guarded
+
+
 class _Handed:
     """Carries a value by reference."""
 
@@ -294,19 +340,22 @@ def _load_nested(stream: Buffer, *buffers: Buffer) -> object:
 
 def _dump_bounded(value: object, nbytes_max: int) -> bytes | None:
     stream = _BoundedStream(nbytes_max)
-    pickle.Pickler(stream, _PROTOCOL, buffer_callback=stream.refuse_large).dump(value)
+    pickler = pickling.Pickler
+    if type(value).__name__ in BETTER_NAMES and has_better_way(value):
+        pickler = ways.family_pickler
+    pickler(stream, _PROTOCOL, buffer_callback=stream.refuse_large).dump(value)
     header = b"".join(stream.parts)
-    return None if _MAIN in header or _pickled_by_value() else header
+    return None if MAIN in header or is_by_value() else header
 
 
 def _dumps(value: object) -> bytes:
     try:
-        stream = pickle.dumps(value, _PROTOCOL)
-        if _MAIN not in stream and not _pickled_by_value():
+        stream = pickling.dumps(value, _PROTOCOL)
+        if MAIN not in stream and not is_by_value():
             return stream
     except Exception:
         pass  # as in `dump`
-    return cast(bytes, _cloudpickle().dumps(value, _PROTOCOL))
+    return ways.dumps_by_value(value)
 
 
 def _input(index: int) -> object:
@@ -318,15 +367,3 @@ def _input(index: int) -> object:
             "Pass futures to submit or map only, and let the worker read them."
         )
     return inputs[index]
-
-
-def _pickled_by_value() -> bool:
-    """Whether the user told cloudpickle about modules that workers can't import."""
-    module = sys.modules.get("cloudpickle")
-    return module is not None and bool(module.list_registry_pickle_by_value())
-
-
-def _cloudpickle() -> Any:
-    import cloudpickle  # costs 40 ms, and many programs never need it
-
-    return cloudpickle

@@ -1,0 +1,25 @@
+"""What can go wrong as values are serialised the old way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.errors import ShoalError
+
+
+class CannotSerialize(ShoalError, TypeError):
+    """No family of those that were named could make bytes of a value."""
+
+    def __init__(self, kind: str, shown: str) -> None:
+        """`kind`: its type; `shown`: the value as text.  Both are `args`, as they always were."""
+        super().__init__(f"Could not serialize object of type {kind}", shown)
+        self.kind, self.shown = kind, shown
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CannotSerialize, (self.kind, self.shown)
+
+    def __str__(self) -> str:
+        return (
+            f"Could not serialize object of type {self.kind}: {self.shown}\n"
+            "Register a serializer for it (register_serialization), or allow the family 'pickle'."
+        )
