@@ -30,7 +30,7 @@ async def of_one_object(client):
     await ask(lock.release())
     assert await ask(lock.acquire(timeout=1))
     await ask(lock.release())
-    with pytest.raises(NotHeld, match="released too often"):
+    with pytest.raises(NotHeld, match="Released too often"):
         lock.release()
 
 

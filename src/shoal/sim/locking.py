@@ -7,7 +7,12 @@ from math import inf
 from typing import Protocol
 
 from shoal.protocol.answers import Answer
-from shoal.protocol.coordination import AcquireLock, ReleaseLock
+from shoal.protocol.coordination import (
+    AcquireJointly,
+    AcquireLock,
+    ReleaseJointly,
+    ReleaseLock,
+)
 from shoal.protocol.directions import answered
 from shoal.protocol.messages import Message
 from shoal.sim.plan import Act, HoldLock
@@ -49,7 +54,7 @@ class Locking:
 
     def hold(self, act: HoldLock) -> None:
         """Claim a lock, unless it is held already: nobody waits for himself."""
-        if act.name not in self.holding:
+        if not any(name in self.holding for name in _names_of(act)):
             self._call(act, lambda request: self._claim(act, request), self._answered)
 
     def _claim(self, act: HoldLock, number: int) -> Message:
@@ -57,7 +62,11 @@ class Locking:
         self._waiting[number] = act
         if 0 < act.patience_seconds < inf:
             self._after(act.patience_seconds, lambda: self._give_up(act, number))
-        return AcquireLock(number, act.name, number, waits=act.patience_seconds > 0)
+        waits = act.patience_seconds > 0
+        if act.others:
+            names = [act.name, *act.others]
+            return AcquireJointly(number, names, number, len(names), waits)
+        return AcquireLock(number, act.name, number, waits)
 
     def _answered(self, number: int, answer: Answer) -> None:
         """If it is granted it is held now; but not if its claim was given up meanwhile."""
@@ -65,15 +74,26 @@ class Locking:
         act = self._waiting.pop(number, None)
         if act is None or not granted:
             return
-        assert act.name not in self.holding, f"two claims hold the lock {act.name!r}"
-        self.holding[act.name] = number
-        self._after(act.seconds, lambda: self._let_go(act.name, number))
-        self._is_held(act.name)
+        for name in _names_of(act):
+            assert name not in self.holding, f"two claims hold the lock {name!r}"
+            self.holding[name] = number
+            self._is_held(name)
+        self._after(act.seconds, lambda: self._let_go(act, number))
 
     def _give_up(self, act: HoldLock, number: int) -> None:
         if self._waiting.pop(number, None) is not None:
-            self._say(ReleaseLock(act.name, number))
+            self._say(_release(act, number))
 
-    def _let_go(self, name: str, number: int) -> None:
-        del self.holding[name]
-        self._say(ReleaseLock(name, number))
+    def _let_go(self, act: HoldLock, number: int) -> None:
+        for name in _names_of(act):
+            del self.holding[name]
+        self._say(_release(act, number))
+
+
+def _names_of(act: HoldLock) -> list[str]:
+    """What is held; joint locks are others than those that are held alone."""
+    return [f"joint {name}" for name in (act.name, *act.others)] if act.others else [act.name]
+
+
+def _release(act: HoldLock, number: int) -> Message:
+    return ReleaseJointly(number) if act.others else ReleaseLock(act.name, number)

@@ -97,9 +97,8 @@ def test_the_story_of_a_key_reads_in_order(scene: Scene) -> None:
     scene.lose("a")
     scene.take()
 
-    told = [
-        (record.start, record.finish, record.cause) for record in scene.machine.story.about(["x"])
-    ]
+    records = scene.machine.story.where({"x"}, frozenset())
+    told = [(record.start, record.finish, record.cause) for record in records]
     assert told == [
         ("released", "waiting", "SubmitTasks"),
         ("waiting", "queued", "SubmitTasks"),
@@ -120,4 +119,5 @@ def test_the_story_keeps_the_latest_records_only() -> None:
     scene = Scene(story_records_max=4)
     scene.submit(x=[], y=[], z=[])
     assert len(scene.machine.story) == 4
-    assert [record.finish for record in scene.machine.story.about(["z"])] == ["queued"]
+    records = scene.machine.story.where({"z"}, frozenset())
+    assert [record.finish for record in records] == ["queued"]

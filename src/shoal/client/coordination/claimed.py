@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections import deque
-from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from dask.utils import parse_timedelta
-
 from shoal.client.coordination.errors import NotAwaited, NotHeld
-from shoal.client.coordination.named import Named, done
+from shoal.client.coordination.named import (
+    Claims,
+    Done,
+    Named,
+    call_for,
+    calling_task,
+    key_of,
+    seconds_of,
+)
 from shoal.comms import CallTimeoutError
 from shoal.errors import ShoalError
+from shoal.observe.inside import RunningTask
 from shoal.protocol.messages import Message
-
-
-class Claims:
-    """The numbers of a session's claims, to whatever it is; each is used once."""
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-
-    def new(self) -> int:
-        """A number; from any thread."""
-        return next(self._numbers)
 
 
 class Claimed(Named, ABC):
@@ -37,33 +31,54 @@ class Claimed(Named, ABC):
 
     _not_held: ClassVar[type[ShoalError]] = NotHeld
 
-    def __init__(self, name: str | None = None, client: Any = None) -> None:
+    def __init__(self, name: Any = None, client: Any = None) -> None:
         super().__init__(name, client)
-        self._held: deque[tuple[Any, int]] = deque()  # (session, claim), the oldest first
+        self._held: list[tuple[Any, int, str]] = []  # (session, claim, for which task), in order
 
     @abstractmethod
     def acquire(self) -> Any:
         """Hold it, waiting for as long as need be."""
 
     @abstractmethod
-    def _acquiring(self, request: int, claim: int, waits: bool) -> Message:
-        """The call that `claim` begins with; its answer is whether it was granted."""
+    def _acquiring(self, session: Any, claim: int, waits: bool, by: str) -> Any:
+        """From the number of a request, the call that `claim` begins with; its answer is whether
+        it was granted."""
+
+    def _whole(self) -> tuple[Any, ...]:
+        """What `_acquiring` takes after its own, to hold all that there is."""
+        return ()
 
     @abstractmethod
     def _releasing(self, claim: int) -> Message:
         """What ends `claim`, whether it was granted or not."""
 
-    def _claim(self, *, waits: bool = True, timeout: Any = None) -> Any:
-        """Hold it; whether that came to be.  `timeout`: seconds or a text; None: no limit."""
-        seconds = None if timeout is None else parse_timedelta(timeout)
-        return self._run(self._acquire, waits, seconds)
+    def _claim(
+        self,
+        *args: Any,
+        waits: bool = True,
+        timeout: Any = None,
+        asynchronous: bool | None = None,
+    ) -> Any:
+        """Hold it; whether that came to be.
 
-    async def _acquire(self, session: Any, waits: bool, seconds: float | None) -> bool:
+        Args:
+            args: for `_acquiring`, after its own.
+            timeout: seconds or a text; None: no limit.
+            asynchronous: whether to return something to be awaited; None: as the client does.
+        """
+        seconds = seconds_of(timeout)
+        if seconds is not None and seconds <= 0:
+            waits, seconds = False, None
+        task = calling_task()
+        return self._run(self._acquire, waits, seconds, task, *args, asynchronous=asynchronous)
+
+    async def _acquire(
+        self, session: Any, waits: bool, seconds: float | None, task: RunningTask | None, *args: Any
+    ) -> bool:
         claim = session.state_of(Claims).new()
+        make = self._acquiring(session, claim, waits, key_of(task), *args)
         try:
-            granted: bool = await session.call(
-                lambda request: self._acquiring(request, claim, waits), timeout_seconds=seconds
-            )
+            granted: bool = await call_for(task, session, make, seconds)
         except CallTimeoutError:
             session.say(self._releasing(claim))
             return False
@@ -72,25 +87,33 @@ class Claimed(Named, ABC):
                 session.say(self._releasing(claim))
             raise
         if granted:
-            self._held.append((session, claim))
+            self._held.append((session, claim, key_of(task)))
         return granted
 
     def release(self) -> Any:
-        """Let go of it.
+        """Let go of it; True.
+
+        Tasks that share this object, as those of one `map` do, let go of their own claims.
 
         Raises:
-            NotHeld: this object does not hold it (a RuntimeError).
+            NotHeld: this object does not hold it, or not for this task (a RuntimeError).
         """
-        try:
-            session, claim = self._held.popleft()
-        except IndexError:
-            raise self._not_held(type(self).__name__, self.name) from None
+        held = self._held_here()
+        if held is None:
+            raise self._not_held(type(self).__name__, self.name)
+        self._held.remove(held)
+        session, claim, _ = held
         if session.status == "running":  # else it was let go of as the connection ended
             session.say(self._releasing(claim))
-        return done() if self.client.asynchronous else None
+        return Done(True) if self._face.asynchronous else True
+
+    def _held_here(self) -> tuple[Any, int, str] | None:
+        """The oldest claim that this object holds for the calling task, or outside of tasks."""
+        by = key_of(calling_task())
+        return next((held for held in self._held if held[2] == by), None)
 
     def __enter__(self) -> Self:
-        if self.client.asynchronous:
+        if self._face.asynchronous:
             raise NotAwaited(type(self).__name__, self.name)
         self.acquire()
         return self
@@ -104,10 +127,7 @@ class Claimed(Named, ABC):
         self.release()
 
     async def __aenter__(self) -> Self:
-        if self.client.asynchronous:
-            await self.acquire()
-        else:  # a blocking client serves a coroutine elsewhere
-            await asyncio.to_thread(self.acquire)
+        await self._claim(*self._whole(), asynchronous=True)  # a blocking client does it elsewhere
         return self
 
     async def __aexit__(
@@ -117,5 +137,5 @@ class Claimed(Named, ABC):
         trace: TracebackType | None,
     ) -> None:
         released = self.release()
-        if released is not None:
+        if isinstance(released, Done):
             await released
