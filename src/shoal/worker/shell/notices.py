@@ -1,0 +1,24 @@
+"""What a worker is told beside its tasks and does not answer: one row in a table for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from shoal.protocol.logs import ForwardLogsOf
+from shoal.protocol.messages import Message
+from shoal.protocol.plugins import PluginsComing
+from shoal.worker.shell.context import Host
+from shoal.worker.shell.plugging import on_plugins_coming
+
+
+def on_forward_logs_of(worker: Host, message: ForwardLogsOf) -> None:
+    """Tell records of a logger under a topic, or tell them no more."""
+    worker.log_forwarding.forward(message.topic, message.logger, message.level)
+
+
+NOTICES: Final[dict[type[Message], Callable[[Any, Any], None]]] = {
+    ForwardLogsOf: on_forward_logs_of,
+    PluginsComing: on_plugins_coming,
+}
+"""Message → what hears of it; it runs on the worker's loop, and must not wait."""
