@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from shoal.scheduler.model.entities import Task, Worker
+from shoal.scheduler.model.demands import has_left
+from shoal.scheduler.model.entities import Task, Worker, aliases_of
 from shoal.scheduler.model.settings import SchedulerSettings
 
 INPUTS_LOOKED_AT = 32
@@ -102,8 +103,10 @@ def may_run_on(task: Task, worker: Worker) -> bool:
     Other workers are for when none of those named is connected, so nothing is moved to them: it
     would be placed where it came from.
     """
+    if task.options.resources and not has_left(worker, task.options.resources):
+        return False
     names = task.options.workers
-    return not names or any(name in names for name in (worker.address, worker.name, worker.host))
+    return not names or any(name in names for name in aliases_of(worker))
 
 
 def choose_scatter(workers: list[Worker], cursor: int) -> Worker:

@@ -1,0 +1,238 @@
+"""Copies of results, from being asked for to being there: for goals, moves and retirements.
+
+Whatever changes where a result is notes its task in `core.attended`, if anybody attends to such
+things at all; at the end of the step all that follows from that is done together.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from shoal.protocol.answers import answer
+from shoal.protocol.messages import AcquireReplicas, Input, ReplicasGone
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.model.copies import Copy, CopyCall
+from shoal.scheduler.model.entities import MEMORY, Client, Task, Worker
+from shoal.scheduler.model.state import SchedulerState, unlink_replica
+from shoal.scheduler.policies.replicas import recipients
+
+
+def attend(core: Core) -> dict[Task, None]:
+    """From now on it matters where results are; what is due to be looked at, to be added to."""
+    if core.attended is None:
+        core.attended = {}
+    return core.attended
+
+
+def begin_copies(
+    core: Core, pairs: Iterable[tuple[Task, Worker]], moved_from: Worker | None = None
+) -> None:
+    """Have workers get copies of results that are in memory, one message for each worker.
+
+    Args:
+        moved_from: drops its own copy once the other is there.
+    """
+    attended = attend(core)
+    inputs: dict[Worker, list[Input]] = {}
+    for task, worker in pairs:
+        on_way = core.state.copies.on_way.setdefault(task, {})
+        if worker in on_way:
+            continue
+        on_way[worker] = Copy(core.now, moved_from)
+        coming = core.state.copies.coming_nbytes
+        coming[worker] = coming.get(worker, 0) + task.nbytes
+        attended[task] = None
+        holders = [holder.address for holder in task.who_has or () if holder is not worker]
+        stays = [h.address for h in task.who_has or () if not h.is_leaving and h is not worker]
+        sources = stays + [address for address in holders if address not in stays]
+        item = Input(task.id, task.key, task.nbytes, sources, task.value)
+        inputs.setdefault(worker, []).append(item)
+    for worker, items in inputs.items():
+        if worker in core.freeing:  # said first, or it would be for the new copy
+            core.say_what_to_free(worker)
+        core.to_worker(worker, AcquireReplicas(items))
+        core.wake_by(core.now + core.settings.copy_patience_seconds)
+
+
+def note_arrivals(core: Core, task: Task) -> bool:
+    """Copies of `task` that are there now are on their way no more; whether there were any."""
+    copies = core.state.copies
+    on_way = copies.on_way.get(task)
+    if on_way is None:
+        return False
+    has_arrived = False
+    for worker, copy in list(on_way.items()):
+        if task.state == MEMORY:
+            if task not in worker.has_what:
+                continue
+            has_arrived = True
+            sender = copy.moved_from
+            if sender is not None and sender is not worker and task in sender.has_what:
+                drop_replica(core, task, sender)
+        _end_copy(core, task, worker)
+    return has_arrived
+
+
+def drop_replica(core: Core, task: Task, worker: Worker) -> None:
+    """Have `worker` drop its copy, which is not the last one."""
+    unlink_replica(task, worker)
+    core.free(worker, task.id)
+    attend(core)[task] = None
+
+
+def _end_copy(core: Core, task: Task, worker: Worker) -> None:
+    """It is on its way no more."""
+    copies = core.state.copies
+    on_way = copies.on_way[task]
+    del on_way[worker]
+    if not on_way:
+        del copies.on_way[task]
+    nbytes = copies.coming_nbytes.get(worker, 0) - task.nbytes
+    if nbytes > 0:
+        copies.coming_nbytes[worker] = nbytes
+    else:
+        copies.coming_nbytes.pop(worker, None)
+
+
+def refuse_copy(core: Core, task: Task, worker: Worker) -> None:
+    """`worker` could not get the copy that it was to get: it is not asked again."""
+    copies = core.state.copies
+    if worker not in copies.on_way.get(task, {}):
+        return
+    _end_copy(core, task, worker)
+    copies.refusals.setdefault(task, {})[worker] = None
+    attend(core)[task] = None
+
+
+def pursue_goal(core: Core, task: Task) -> int:
+    """Begin the copies that the goal for `task` asks for; how many more are lacking."""
+    state = core.state
+    goal = state.copies.goals.get(task)
+    if goal is None or task.state != MEMORY:
+        return 0
+    named = state.workers_named(goal.workers) if goal.workers else state.workers.values()
+    able = [worker for worker in named if not worker.is_leaving]
+    on_way = dict.fromkeys((*state.copies.on_way.get(task, ()), *goal.promised))
+    refused = state.copies.refusals.get(task, {})
+    chosen, nlacking = recipients(goal, task, able, on_way, refused)
+    begin_copies(core, [(task, worker) for worker in chosen])
+    return nlacking
+
+
+def drop_attention(core: Core, task: Task) -> None:
+    """`task` is forgotten: nobody asks for copies of it any more."""
+    copies = core.state.copies
+    copies.goals.pop(task, None)
+    copies.refusals.pop(task, None)
+
+
+def settle_calls(core: Core, tasks: Iterable[Task]) -> None:
+    """Answer who waits for copies of `tasks`, as far as none is on its way or due any more."""
+    copies = core.state.copies
+    if not copies.calls:
+        return
+    for task in tasks:
+        if task not in copies.on_way:
+            for call in copies.calls:
+                call.left.pop(task, None)
+    for call in [call for call in copies.calls if not call.left]:
+        copies.calls.remove(call)
+        core.to_client(call.client, answer(call.request, call.answer))
+
+
+def call_when_copied(core: Core, call: CopyCall) -> None:
+    """Answer a call once no copy of its tasks is on its way any more; now if none is."""
+    core.state.copies.calls.append(call)
+    attend(core)
+    settle_calls(core, list(call.left))
+
+
+def give_up_silent(core: Core) -> None:
+    """Copies that silent workers were to get are sought elsewhere; see to it that we wake again."""
+    patience = core.settings.copy_patience_seconds
+    for task, goal in core.state.copies.goals.items():
+        for worker, since in list(goal.promised.items()):
+            if since + patience <= core.now or task in worker.has_what:
+                del goal.promised[worker]
+                attend(core)[task] = None
+            else:
+                core.wake_by(since + patience)
+    for task, on_way in list(core.state.copies.on_way.items()):
+        for worker, copy in list(on_way.items()):
+            due_at = max(copy.begun_at, worker.heard_at) + patience
+            if due_at <= core.now:
+                refuse_copy(core, task, worker)
+            else:
+                core.wake_by(due_at)
+
+
+def refuse_gone(core: Core, worker: Worker, message: ReplicasGone) -> None:
+    """What `worker` says that it lacks may be what it was to get."""
+    if core.state.copies.on_way:
+        for number in message.tasks:
+            task = core.state.task_by_id.get(number)
+            if task is not None:
+                refuse_copy(core, task, worker)
+
+
+def attend_to_joined(core: Core, worker: Worker) -> None:
+    """A worker has joined: goals may ask for a copy there."""
+    if core.state.copies.goals:
+        attend(core).update(dict.fromkeys(core.state.copies.goals))
+
+
+def forget_worker(core: Core, worker: Worker) -> None:
+    """A worker has gone: what it was to get is sought elsewhere."""
+    copies = core.state.copies
+    if not copies:
+        return
+    for task, on_way in list(copies.on_way.items()):
+        for copy in on_way.values():
+            if copy.moved_from is worker:
+                copy.moved_from = None
+        if worker in on_way:
+            refuse_copy(core, task, worker)
+    copies.coming_nbytes.pop(worker, None)
+    for refused in copies.refusals.values():
+        refused.pop(worker, None)
+    for goal in copies.goals.values():
+        goal.promised.pop(worker, None)
+    attend_to_joined(core, worker)
+
+
+def drop_calls(core: Core, client: Client) -> None:
+    """The client has gone, and waits for nothing."""
+    copies = core.state.copies
+    copies.calls = [call for call in copies.calls if call.client is not client]
+
+
+def copies_are_of_use(state: SchedulerState) -> Iterator[str]:
+    """What is being copied is in memory, and those who copy are there."""
+    copies = state.copies
+    for task, on_way in copies.on_way.items():
+        if task.state != MEMORY:
+            yield f"{task!r} is being copied, but is {task.state}"
+        for worker in on_way:
+            if state.workers.get(worker.address) is not worker:
+                yield f"{task!r} is being copied by {worker}, which has gone"
+            if worker not in copies.coming_nbytes and task.nbytes > 0:
+                yield f"{worker} is to get {task!r}, and nothing is coming to it"
+            if task in worker.has_what:
+                yield f"{task!r} is being copied by {worker}, which has it"
+    for goal in copies.goals:
+        if state.tasks.get(goal.key) is not goal:
+            yield f"there is a goal for {goal!r}, which has gone"
+    for call in copies.calls:
+        if state.clients.get(call.client.id) is not call.client:
+            yield f"{call.client} waits for copies, and has gone"
+        for task in call.left:
+            if task not in copies.on_way:
+                yield f"{call.client} waits for copies of {task!r}, and none is on its way"
+
+
+HANDLERS = Handlers(
+    worker_joined=attend_to_joined,
+    worker_gone=forget_worker,
+    client_gone=drop_calls,
+    woken=give_up_silent,
+    invariant=copies_are_of_use,
+)

@@ -1,0 +1,247 @@
+"""Workers that shall go: what only they hold is copied first, and nothing new is given to them.
+
+Three things in this order, and the last two in one step: the worker is given nothing more; copies
+of what is held by it alone are confirmed by those who stay; it is removed.  One whose results
+nobody can take goes on working as before.
+"""
+
+from collections.abc import Iterator
+
+from shoal.protocol.answers import answer
+from shoal.protocol.membership import Closing, RetireWorkers
+from shoal.protocol.messages import RecallRuns, Shutdown
+from shoal.scheduler.machine.copying import (
+    attend,
+    begin_copies,
+    note_arrivals,
+    pursue_goal,
+    settle_calls,
+)
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.demands import drop_unmet
+from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.on_membership import remove_worker
+from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.telling import report_retirement
+from shoal.scheduler.machine.waiting import wait_again
+from shoal.scheduler.machine.waiting_calls import answer_waiting_calls
+from shoal.scheduler.model.copies import RetireCall, Retirement
+from shoal.scheduler.model.entities import FORGOTTEN, NO_RUN, Client, Task, Worker
+from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.retirement import (
+    Takers,
+    is_only_with,
+    who_stays,
+    workers_to_close,
+)
+
+RETIRED = "it was retired"
+"""Why the worker closes, as it is told."""
+
+NOBODY_TAKES = "no other worker can take what only it holds"
+NO_PROGRESS = "what only it holds was not taken in time"
+LOST = "it was lost before"
+
+
+def on_retire_workers(core: Core, client: Client, call: RetireWorkers) -> None:
+    """Begin to let workers go; answered when it is decided about each."""
+    state = core.state
+    if call.workers is None:
+        closing = call.closing or Closing()
+        chosen = [
+            worker
+            for worker in workers_to_close(state.workers.values(), closing)
+            if worker.address not in closing.kept
+        ]
+    else:
+        chosen = list(state.workers_named(call.workers))
+    waits = RetireCall(client, call.request, removes=call.removes)
+    going = [worker for worker in chosen if worker not in state.copies.retiring]
+    for worker in chosen:
+        if worker not in going:
+            waits.verdicts[worker.address] = "it is about to go already"
+    outside = [worker for worker in state.workers.values() if worker not in going]
+    staying = who_stays(going, outside)
+    if staying is not None:
+        going.remove(staying)
+        waits.verdicts[staying.address] = NOBODY_TAKES
+    for worker in going:
+        waits.retiring[worker] = None
+        drains_until = core.now + core.settings.drain_seconds
+        retirement = Retirement(waits, drains_until, call.patience_seconds, core.now)
+        state.copies.retiring[worker] = retirement
+        _give_nothing_more(core, worker)
+    if going:
+        drop_unmet(core)
+    attended = attend(core)
+    for worker in going:
+        attended.update(worker.has_what)
+    if not going:
+        _answer(core, waits)
+
+
+def settle_copies(core: Core) -> None:
+    """Do what follows from where results are now; new copies, and removals, may follow."""
+    tasks = core.attended
+    assert tasks is not None
+    core.attended = {}
+    retiring = core.state.copies.retiring
+    takers: Takers | None = None
+    for task in tasks:
+        has_arrived = note_arrivals(core, task)
+        if retiring:
+            if takers is None:
+                coming = core.state.copies.coming_nbytes
+                takers = Takers(core.state.workers.values(), coming)
+            _look_at(core, task, takers, has_arrived=has_arrived)
+        if task.state != FORGOTTEN:
+            pursue_goal(core, task)
+    settle_calls(core, tasks)
+    stuck = next((worker for worker in retiring if retiring[worker].is_stuck), None)
+    if stuck is not None:
+        _keep(core, stuck, NOBODY_TAKES)
+    elif not core.attended:
+        for worker in list(retiring):
+            _go_on(core, worker)
+    if not core.attended and not core.state.copies:
+        core.state.copies.refusals.clear()
+        core.attended = None
+
+
+def wake_retiring(core: Core) -> None:
+    """Whom nobody relieves in time goes on working."""
+    for worker, retirement in list(core.state.copies.retiring.items()):
+        due_at = retirement.progress_at + retirement.patience_seconds
+        if due_at <= core.now:
+            _keep(core, worker, NO_PROGRESS)
+        else:
+            core.wake_by(due_at)
+
+
+def _give_nothing_more(core: Core, worker: Worker) -> None:
+    """What is placed there goes elsewhere, and what was sent and has not begun comes back."""
+    worker.is_leaving = True
+    sent = []
+    for task in list(worker.processing):
+        if task.run == NO_RUN:
+            unplace(core, task, recall=False)
+            wait_again(core, task)
+        else:
+            sent.append((task.id, task.run))
+    if sent:
+        core.to_worker(worker, RecallRuns(sent))
+        core.wake_by(core.now + core.settings.drain_seconds)
+    update_load(core, worker)
+
+
+def _look_at(core: Core, task: Task, takers: Takers, *, has_arrived: bool) -> None:
+    """Keep the lists of what only retiring workers hold, and begin the copies that are lacking."""
+    copies = core.state.copies
+    lost_with = is_only_with(task, copies.retiring)
+    for worker, retirement in copies.retiring.items():
+        if has_arrived and task in retirement.left:
+            retirement.progress_at = core.now
+        if lost_with and task in worker.has_what:
+            retirement.left[task] = None
+        else:
+            retirement.left.pop(task, None)
+    if not lost_with or task in copies.on_way:
+        return
+    recipient = None
+    if not task.options.actor:
+        recipient = takers.choose(task, copies.refusals.get(task, {}))
+    if recipient is not None:
+        begin_copies(core, [(task, recipient)])
+        return
+    for retirement in copies.retiring.values():
+        retirement.is_stuck = retirement.is_stuck or task in retirement.left
+
+
+def _go_on(core: Core, worker: Worker) -> None:
+    """Let the worker go if nothing keeps it."""
+    retirement = core.state.copies.retiring[worker]
+    if retirement.left:
+        core.wake_by(retirement.progress_at + retirement.patience_seconds)
+        return
+    if worker.nsent > worker.nwaiting and retirement.drains_until > core.now:
+        core.wake_by(retirement.drains_until)
+        return
+    for brought in core.state.scattering.values():
+        if any(worker in takers for takers in brought.values()):
+            core.wake_by(retirement.progress_at + retirement.patience_seconds)
+            return  # a value is on its way to it from a client
+    _let_go(core, worker, retirement.call)
+
+
+def _let_go(core: Core, worker: Worker, call: RetireCall) -> None:
+    """Nothing is lost with the worker: it goes, in this very step."""
+    del core.state.copies.retiring[worker]
+    if call.removes:
+        remove_worker(core, worker, RETIRED, expected=True)
+        core.to_worker(worker, Shutdown(RETIRED))
+    _decide(core, call, worker, "")
+
+
+def _keep(core: Core, worker: Worker, why: str) -> None:
+    """It goes on working as before, and may take what others that retire hold."""
+    retiring = core.state.copies.retiring
+    call = retiring.pop(worker).call
+    worker.is_leaving = False
+    update_load(core, worker)
+    core.refill[worker] = None
+    for task in list(core.state.unrunnable):
+        wait_again(core, task)
+    answer_waiting_calls(core, worker)
+    attended = attend(core)
+    attended.update(worker.has_what)
+    for retirement in retiring.values():
+        retirement.is_stuck = False
+        attended.update(retirement.left)
+    _decide(core, call, worker, why)
+
+
+def _decide(core: Core, call: RetireCall, worker: Worker, verdict: str) -> None:
+    call.verdicts[worker.address] = verdict
+    call.retiring.pop(worker, None)
+    if not call.retiring:
+        _answer(core, call)
+
+
+def _answer(core: Core, call: RetireCall) -> None:
+    report_retirement(core, call.verdicts)
+    client = call.client
+    if core.state.clients.get(client.id) is client:
+        core.to_client(client, answer(call.request, call.verdicts))
+
+
+def forget_retiring(core: Core, worker: Worker) -> None:
+    """A worker has gone by itself; and what it alone was to take has to go elsewhere."""
+    retirement = core.state.copies.retiring.pop(worker, None)
+    if retirement is not None:
+        _decide(core, retirement.call, worker, LOST)
+    if core.state.demands:
+        worker.is_leaving = True
+        drop_unmet(core)
+
+
+def retiring_are_leaving(state: SchedulerState) -> Iterator[str]:
+    """Who retires is connected, is given nothing more, and holds what it is to be relieved of."""
+    for worker, retirement in state.copies.retiring.items():
+        if state.workers.get(worker.address) is not worker:
+            yield f"{worker} retires, and has gone"
+        if not worker.is_leaving:
+            yield f"{worker} retires, and may be given tasks"
+        for task in retirement.left:
+            if task not in worker.has_what:
+                yield f"{worker} is to be relieved of {task!r}, which it does not have"
+        for task in worker.has_what:
+            if is_only_with(task, state.copies.retiring) and task not in retirement.left:
+                yield f"{worker} retires, and nobody sees to {task!r}"
+
+
+HANDLERS = Handlers(
+    from_client={RetireWorkers: on_retire_workers},
+    worker_gone=forget_retiring,
+    woken=wake_retiring,
+    invariant=retiring_are_leaving,
+)

@@ -1,0 +1,112 @@
+"""What must leave a worker before it may go, where to, and which workers may go at all?"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from math import ceil
+
+from shoal.protocol.membership import Closing
+from shoal.scheduler.model.entities import MEMORY, Task, Worker
+from shoal.scheduler.policies.replicas import fullness
+
+
+def is_only_with(task: Task, leaving: Mapping[Worker, object]) -> bool:
+    """Whether the result would be lost with the workers that are `leaving`."""
+    if task.state != MEMORY or task.value is not None:
+        return False
+    return all(holder in leaving or holder.is_leaving for holder in task.who_has or ())
+
+
+def who_stays(going: Sequence[Worker], others: Iterable[Worker]) -> Worker | None:
+    """If nobody stays who could take what they hold: the one that keeps its own and takes theirs.
+
+    The one with the most that only they have; None if others can take it, or there is nothing.
+    """
+    if any(not worker.is_leaving for worker in others):
+        return None
+    leaving = dict.fromkeys(going)
+    held = [
+        (sum(task.nbytes for task in worker.has_what if is_only_with(task, leaving)), worker)
+        for worker in going
+    ]
+    nbytes, fullest = max(held, key=lambda pair: pair[0], default=(0, None))
+    return fullest if nbytes > 0 else None
+
+
+class Takers:
+    """Who takes the results of workers that go: the emptiest that stays, one result after another.
+
+    Cost: O(workers) to make, O(log workers) for each result.
+    """
+
+    __slots__ = ("_coming", "_heap")
+
+    def __init__(self, workers: Iterable[Worker], coming_nbytes: Mapping[Worker, int]) -> None:
+        self._coming = dict(coming_nbytes)
+        self._heap: list[tuple[float, int, Worker]] = [
+            (fullness(worker, self._coming.get(worker, 0)), worker.id, worker)
+            for worker in workers
+            if not worker.is_leaving
+        ]
+        heapify(self._heap)
+
+    def choose(self, task: Task, refused: Mapping[Worker, object]) -> Worker | None:
+        """Who takes `task`; None if nobody can."""
+        passed: list[tuple[float, int, Worker]] = []
+        chosen: Worker | None = None
+        while self._heap and chosen is None:
+            entry = heappop(self._heap)
+            worker = entry[2]
+            if worker in refused or task in worker.has_what:
+                passed.append(entry)
+            else:
+                chosen = worker
+                coming = self._coming[worker] = self._coming.get(worker, 0) + task.nbytes
+                passed.append((fullness(worker, coming), worker.id, worker))
+        for entry in passed:
+            heappush(self._heap, entry)
+        return chosen
+
+
+def workers_to_close(workers: Iterable[Worker], closing: Closing) -> list[Worker]:
+    """Which workers may go, the emptiest first; those that have something to do stay.
+
+    They are told apart by groups, which go or stay as a whole.  Unless it is said how many, workers
+    go as long as those that are left have `memory_ratio` (2) times the memory that results take.
+    """
+    there = [worker for worker in workers if not worker.is_leaving]
+    groups: dict[str, list[Worker]] = {}
+    for worker in there:
+        name = worker.host if closing.group == "host" else worker.address
+        groups.setdefault(name, []).append(worker)
+    idle = [group for group in groups.values() if not any(w.processing for w in group)]
+    busy = [group for group in groups.values() if any(w.processing for w in group)]
+    order = sorted(idle, key=_nbytes)
+    nmax = _nmax(there, closing)
+    ratio = closing.memory_ratio
+    if nmax is None and ratio is None:
+        ratio = 2.0
+    elif nmax is not None:
+        order += sorted(busy, key=_nbytes)  # so many are to go, and those are the last
+    limit = sum(worker.memory_limit for worker in there)
+    held = sum(worker.nbytes for worker in there)
+    chosen: list[Worker] = []
+    for group in order:
+        if closing.minimum is not None and len(there) - len(chosen) - len(group) < closing.minimum:
+            break
+        if nmax is not None and len(chosen) + len(group) > nmax:
+            continue  # a smaller group may still do
+        limit -= sum(worker.memory_limit for worker in group)
+        if ratio is not None and limit < ratio * held:
+            break
+        chosen += group
+    return chosen
+
+
+def _nmax(there: Sequence[Worker], closing: Closing) -> int | None:
+    if closing.n is not None:
+        return closing.n
+    return None if closing.target is None else max(0, len(there) - ceil(closing.target))
+
+
+def _nbytes(group: Sequence[Worker]) -> int:
+    return sum(worker.nbytes for worker in group)
