@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 import threading
@@ -26,19 +27,30 @@ def scratch_parent(config: dict[str, Any] | None = None) -> Path:
     return Path(str(parent)) / f"dask-scratch-space-{os.getuid()}"
 
 
-def make_scratch() -> str:
+def name_scratch() -> str:
+    """Where a new folder of this process could be."""
+    return str(scratch_parent() / f"{_prefix(os.getpid())}{secrets.token_hex(6)}")
+
+
+def make_scratch(folder: str = "") -> str:
     """A new folder of this process, that others can't enter.
+
+    Args:
+        folder: as `name_scratch` named it; "": a new one.
 
     Raises:
         OSError: it can't be made.
     """
-    parent = scratch_parent()
+    folder = folder or name_scratch()
+    parent = Path(folder).parent
     for _ in range(_ATTEMPTS_MAX):
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            return tempfile.mkdtemp(prefix=_prefix(os.getpid()), dir=parent)
+            os.mkdir(folder, mode=0o700)
         except FileNotFoundError:
             pass  # whoever had the last folder there has just removed the parent
+        else:
+            return folder
     raise FileNotFoundError(f"{parent} is removed as soon as it is made")
 
 
@@ -72,18 +84,29 @@ class Scratch:
 
     def __init__(self, given: str | None) -> None:
         """`given`: a folder of somebody's, which stays; None: one of our own."""
-        self._path = given
-        self._made = ""
+        self._given = given
+        self._named = ""
+        self._is_made = False
         self._making = threading.Lock()  # tasks of several threads may look at once
+
+    @property
+    def where(self) -> str:
+        """Where it is, or will be."""
+        if self._given is not None:
+            return self._given
+        if not self._named:
+            self._named = name_scratch()
+        return self._named
 
     def path(self) -> str:
         """Where it is."""
         with self._making:
-            if self._path is None:
-                self._path = self._made = make_scratch()
-            return self._path
+            if self._given is None and not self._is_made:
+                make_scratch(self.where)
+                self._is_made = True
+            return self.where
 
     def remove(self) -> None:
         """Remove it if it is ours."""
-        if self._made:
-            remove_scratch(self._made)
+        if self._is_made:
+            remove_scratch(self.where)

@@ -8,7 +8,13 @@ from pathlib import Path
 import dask
 import pytest
 
-from shoal.storage.scratch import make_scratch, remove_scratch, remove_scratch_of, scratch_parent
+from shoal.storage.scratch import (
+    Scratch,
+    make_scratch,
+    remove_scratch,
+    remove_scratch_of,
+    scratch_parent,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +64,18 @@ def test_the_folders_of_another_process_are_where_its_own_configuration_says(
     theirs = {"temporary-directory": str(tmp_path / "theirs")}
     assert scratch_parent(theirs).parent == tmp_path / "theirs"
     assert scratch_parent().parent == tmp_path
+
+
+def test_where_a_folder_will_be_is_known_before_it_is_made(tmp_path: Path) -> None:
+    scratch = Scratch(None)
+    where = scratch.where
+    assert not list(tmp_path.iterdir())
+    scratch.remove()
+    assert scratch.path() == where == scratch.where
+    assert os.path.isdir(where)
+    scratch.remove()
+    assert not list(tmp_path.iterdir())
+    given = Scratch(str(tmp_path))
+    assert given.where == given.path() == str(tmp_path)
+    given.remove()
+    assert tmp_path.is_dir()
