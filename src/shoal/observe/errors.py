@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from shoal.errors import ShoalError
+
 
 class ReadOnlyView(AttributeError):
     """A program tried to change something through a view of another process."""
@@ -52,4 +56,90 @@ class ViewWouldBlock(RuntimeError):
             "asked without waiting, which an event loop must not do.\n"
             "Await it instead: client.run_on_scheduler(function), client.who_has() and the like; "
             "cluster.scheduler_info needs no waiting."
+        )
+
+
+class PluginUnknown(ShoalError, ValueError):
+    """A plugin was to be removed that is not there."""
+
+    def __init__(self, name: str, where: str) -> None:
+        """`where`: such as "the scheduler"."""
+        super().__init__(name, where)
+        self.name, self.where = name, where
+
+    def __str__(self) -> str:
+        return (
+            f"Could not find plugin {self.name!r}: {self.where} has none of that name. It was "
+            "removed before, or is registered under another name: give it one with "
+            "client.register_plugin(plugin, name=...)."
+        )
+
+
+class PreloadFailed(ShoalError):
+    """A preload can't be read or found."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(name, why)
+        self.name, self.why = name, why
+
+    def __str__(self) -> str:
+        return (
+            f"The preload {self.name!r} can't be used: {self.why}. It is a module's name, a .py "
+            "file, a URL, or a piece of Python; see the setting `preload`."
+        )
+
+
+class NoNannyHere(ShoalError, RuntimeError):
+    """Something was asked of a worker's nanny, and it has none."""
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(worker)
+        self.worker = worker
+
+    def __str__(self) -> str:
+        return (
+            f"The worker at {self.worker} has no nanny that could be asked: it was started with "
+            "--no-nanny, or lives in the process of its cluster (processes=False). Start workers "
+            "as processes of their own."
+        )
+
+
+class UnknownDumpFormat(ShoalError, ValueError):
+    """A dump is to be written, or was written, in a format that there is not."""
+
+    def __init__(self, format: str, known: Sequence[str]) -> None:
+        super().__init__(format, list(known))
+        self.format, self.known = format, list(known)
+
+    def __str__(self) -> str:
+        known = " or ".join(map(repr, self.known))
+        return f"Unsupported format {self.format!r}. Possible values are {known}."
+
+
+class InstallFailed(ShoalError, RuntimeError):
+    """Packages could not be installed."""
+
+    def __init__(self, tool: str, why: str) -> None:
+        """`tool`: pip or conda; `why`: what it has written."""
+        super().__init__(tool, why)
+        self.tool, self.why = tool, why
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tool} install failed: {self.why}\nTry the same command by hand on that host, "
+            "with the Python that the cluster runs on."
+        )
+
+
+class UnknownMode(ShoalError, ValueError):
+    """A folder was to be sent to nobody that there is."""
+
+    def __init__(self, mode: str, known: tuple[str, ...]) -> None:
+        super().__init__(mode, known)
+        self.mode, self.known = mode, known
+
+    def __str__(self) -> str:
+        return (
+            f"{self.mode!r} is not supported as mode=: it says whom the folder is sent to, and is "
+            f"one of {', '.join(map(repr, self.known))}."
         )

@@ -1,0 +1,1 @@
+"""Plugins that come with the house: installing, sending files, environments, forwarding."""
