@@ -24,10 +24,10 @@ need = $(PYTHON) -c 'import sys; from importlib.util import find_spec; \
 		$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[$(2)]'
 
 .DEFAULT_GOAL := help
-.PHONY: help check format lint types imports tidy test sim bench demo accept clean
+.PHONY: help check format lint types imports tidy test sim bench demo accept downstream clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
 check: format lint types imports tidy  ## all that needs no process: style, types, walls, units, scenes
 	$(PYTHON) -m pytest -q $(call suites,unit scenes)
@@ -63,6 +63,10 @@ demo: $(READY)  ## a cluster on this machine, at work on real flights
 accept: $(READY)  ## every figure that shoal promises, measured
 	@$(call need,tables sqlalchemy zarr h5py,accept)
 	$(PYTHON) -m tools.accept
+
+downstream: $(READY)  ## the tests of projects that use distributed, on it (SHOAL_ORACLE) and on shoal
+	@$(call need,xarray netCDF4 h5netcdf zarr joblib dask_jobqueue sklearn,downstream)
+	$(PYTHON) -m tools.downstream
 
 clean:  ## remove what was built, the environment too
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -15,50 +15,52 @@ if TYPE_CHECKING:
     from shoal.client.client import Client as Client
     from shoal.comms.errors import CommClosedError as CommClosedError
     from shoal.compat.unbuilt import CompatibleExecutor as CompatibleExecutor
-    from shoal.compat.unbuilt import CondaInstall as CondaInstall
-    from shoal.compat.unbuilt import Environ as Environ
-    from shoal.compat.unbuilt import Event as Event
+    from shoal.observe.plugins.installing import CondaInstall as CondaInstall
+    from shoal.observe.plugins.surroundings import Environ as Environ
+    from shoal.client.coordination import Event as Event
     from shoal.client.future import Future as Future
-    from shoal.compat.unbuilt import InstallPlugin as InstallPlugin
+    from shoal.observe.plugins.installing import InstallPlugin as InstallPlugin
     from shoal.errors import KilledWorker as KilledWorker
     from shoal.deploy.local import LocalCluster as LocalCluster
     from shoal.client.coordination import Lock as Lock
-    from shoal.compat.unbuilt import MultiLock as MultiLock
+    from shoal.client.coordination import MultiLock as MultiLock
     from shoal.nanny.service import Nanny as Nanny
-    from shoal.compat.plugins import NannyPlugin as NannyPlugin
-    from shoal.compat.unbuilt import PipInstall as PipInstall
-    from shoal.compat.unbuilt import Queue as Queue
+    from shoal.observe.hooks import NannyPlugin as NannyPlugin
+    from shoal.observe.plugins.installing import PipInstall as PipInstall
+    from shoal.client.coordination import Pub as Pub
+    from shoal.client.coordination import Queue as Queue
     from shoal.compat.unbuilt import Reschedule as Reschedule
     from shoal.compat.unbuilt import SSHCluster as SSHCluster
     from shoal.scheduler.shell.service import Scheduler as Scheduler
-    from shoal.compat.plugins import SchedulerPlugin as SchedulerPlugin
-    from shoal.compat.unbuilt import Security as Security
-    from shoal.compat.unbuilt import Semaphore as Semaphore
-    from shoal.compat.unbuilt import SpecCluster as SpecCluster
+    from shoal.observe.hooks import SchedulerPlugin as SchedulerPlugin
+    from shoal.compat.security import Security as Security
+    from shoal.client.coordination import Semaphore as Semaphore
+    from shoal.deploy.spec import SpecCluster as SpecCluster
     from shoal.observe.status import Status as Status
+    from shoal.client.coordination import Sub as Sub
     from shoal.compat.unbuilt import SubprocessCluster as SubprocessCluster
     from builtins import TimeoutError as TimeoutError
-    from shoal.compat.unbuilt import UploadDirectory as UploadDirectory
-    from shoal.compat.unbuilt import UploadFile as UploadFile
-    from shoal.compat.unbuilt import Variable as Variable
+    from shoal.observe.plugins.sending import UploadDirectory as UploadDirectory
+    from shoal.observe.plugins.sending import UploadFile as UploadFile
+    from shoal.client.coordination import Variable as Variable
     from shoal.worker.shell.service import Worker as Worker
-    from shoal.compat.plugins import WorkerPlugin as WorkerPlugin
+    from shoal.observe.hooks import WorkerPlugin as WorkerPlugin
     from shoal.compat.system import __git_revision__ as __git_revision__
     from shoal.compat.system import __version__ as __version__
-    from shoal.client.waiting import as_completed as as_completed
+    from shoal.client.completing import as_completed as as_completed
     from dask.config import config as config
     from shoal.compat.unbuilt import connect as connect
     import dask as dask
     from shoal.client.client import default_client as default_client
-    from shoal.compat.unbuilt import fire_and_forget as fire_and_forget
+    from shoal.client.detaching import fire_and_forget as fire_and_forget
     from shoal.client.future import futures_of as futures_of
     from shoal.client.client import get_client as get_client
-    from shoal.compat.unbuilt import get_task_metadata as get_task_metadata
+    from shoal.client.ended_tasks import get_task_metadata as get_task_metadata
     from shoal.compat.unbuilt import get_task_stream as get_task_stream
     from shoal.worker.shell.context import get_worker as get_worker
     from shoal.compat.unbuilt import local_client as local_client
     from shoal.compat.unbuilt import performance_report as performance_report
-    from shoal.compat.saying import print as print
+    from shoal.observe.saying import print as print
     from shoal.client.progress import progress as progress
     from shoal.compat.seceding import rejoin as rejoin
     from shoal.compat.unbuilt import rpc as rpc
@@ -66,10 +68,10 @@ if TYPE_CHECKING:
     from shoal.compat.unbuilt import span as span
     from shoal.compat.functions import sync as sync
     from shoal.client.waiting import wait as wait
-    from shoal.compat.saying import warn as warn
+    from shoal.observe.saying import warn as warn
     import dask.widgets as widgets
     from shoal.client.current import worker_client as worker_client
 
-    __all__ = ['Actor', 'ActorFuture', 'Adaptive', 'BaseActorFuture', 'CancelledError', 'Client', 'CommClosedError', 'CompatibleExecutor', 'CondaInstall', 'Environ', 'Event', 'Future', 'InstallPlugin', 'KilledWorker', 'LocalCluster', 'Lock', 'MultiLock', 'Nanny', 'NannyPlugin', 'PipInstall', 'Queue', 'Reschedule', 'SSHCluster', 'Scheduler', 'SchedulerPlugin', 'Security', 'Semaphore', 'SpecCluster', 'Status', 'SubprocessCluster', 'TimeoutError', 'UploadDirectory', 'UploadFile', 'Variable', 'Worker', 'WorkerPlugin', 'as_completed', 'config', 'connect', 'dask', 'default_client', 'fire_and_forget', 'futures_of', 'get_client', 'get_task_metadata', 'get_task_stream', 'get_worker', 'local_client', 'performance_report', 'print', 'progress', 'rejoin', 'rpc', 'secede', 'span', 'sync', 'wait', 'warn', 'widgets', 'worker_client']
+    __all__ = ['Actor', 'ActorFuture', 'Adaptive', 'BaseActorFuture', 'CancelledError', 'Client', 'CommClosedError', 'CompatibleExecutor', 'CondaInstall', 'Environ', 'Event', 'Future', 'InstallPlugin', 'KilledWorker', 'LocalCluster', 'Lock', 'MultiLock', 'Nanny', 'NannyPlugin', 'PipInstall', 'Pub', 'Queue', 'Reschedule', 'SSHCluster', 'Scheduler', 'SchedulerPlugin', 'Security', 'Semaphore', 'SpecCluster', 'Status', 'Sub', 'SubprocessCluster', 'TimeoutError', 'UploadDirectory', 'UploadFile', 'Variable', 'Worker', 'WorkerPlugin', 'as_completed', 'config', 'connect', 'dask', 'default_client', 'fire_and_forget', 'futures_of', 'get_client', 'get_task_metadata', 'get_task_stream', 'get_worker', 'local_client', 'performance_report', 'print', 'progress', 'rejoin', 'rpc', 'secede', 'span', 'sync', 'wait', 'warn', 'widgets', 'worker_client']
 
 become(__name__)

@@ -9,20 +9,33 @@ from shoal.compat.shim import become
 if TYPE_CHECKING:
     from shoal.client.waiting import ALL_COMPLETED as ALL_COMPLETED
     from concurrent.futures import CancelledError as CancelledError
+    from shoal.errors import CancelledFuturesGroup as CancelledFuturesGroup
     from shoal.client.client import Client as Client
     from shoal.client.errors import ClientClosed as ClosedClientError
     from shoal.client.waiting import DoneAndNotDone as DoneAndNotDone
+    from shoal.client.waiting import DoneAndNotDone as DoneAndNotDoneFutures
+    from shoal.client.coordination import Event as Event
     from shoal.client.waiting import FIRST_COMPLETED as FIRST_COMPLETED
     from shoal.client.future import Future as Future
     from shoal.errors import FutureCancelledError as FutureCancelledError
+    from shoal.errors import FuturesCancelledError as FuturesCancelledError
+    from shoal.client.coordination import Lock as Lock
+    from shoal.client.coordination import Queue as Queue
+    from shoal.client.coordination import Variable as Variable
+    from shoal.compat.completing import put_as_completed as _as_completed
+    from shoal.client.current import remove_default as _del_global_client
+    from shoal.compat.completing import first_completed as _first_completed
     from shoal.client.current import find_client as _get_global_client
-    from shoal.client.waiting import as_completed as as_completed
+    from shoal.compat.clients import DEFAULT_CLIENTS as _global_clients
+    from shoal.client.current import add_default as _set_global_client
+    from shoal.compat.completing import wait_for_futures as _wait
+    from shoal.client.completing import as_completed as as_completed
     from shoal.client.client import default_client as default_client
     from shoal.client.current import add_default as ensure_default_client
-    from shoal.compat.unbuilt import fire_and_forget as fire_and_forget
+    from shoal.client.detaching import fire_and_forget as fire_and_forget
     from shoal.client.future import futures_of as futures_of
     from shoal.client.client import get_client as get_client
-    from shoal.compat.unbuilt import get_task_metadata as get_task_metadata
+    from shoal.client.ended_tasks import get_task_metadata as get_task_metadata
     from shoal.compat.unbuilt import get_task_stream as get_task_stream
     from shoal.compat.system import client_logger as logger
     from shoal.compat.unbuilt import performance_report as performance_report
@@ -30,6 +43,6 @@ if TYPE_CHECKING:
     from dask.base import tokenize as tokenize
     from shoal.client.waiting import wait as wait
 
-    __all__ = ['ALL_COMPLETED', 'CancelledError', 'Client', 'ClosedClientError', 'DoneAndNotDone', 'FIRST_COMPLETED', 'Future', 'FutureCancelledError', 'as_completed', 'default_client', 'ensure_default_client', 'fire_and_forget', 'futures_of', 'get_client', 'get_task_metadata', 'get_task_stream', 'logger', 'performance_report', 'temp_default_client', 'tokenize', 'wait']
+    __all__ = ['ALL_COMPLETED', 'CancelledError', 'CancelledFuturesGroup', 'Client', 'ClosedClientError', 'DoneAndNotDone', 'DoneAndNotDoneFutures', 'Event', 'FIRST_COMPLETED', 'Future', 'FutureCancelledError', 'FuturesCancelledError', 'Lock', 'Queue', 'Variable', 'as_completed', 'default_client', 'ensure_default_client', 'fire_and_forget', 'futures_of', 'get_client', 'get_task_metadata', 'get_task_stream', 'logger', 'performance_report', 'temp_default_client', 'tokenize', 'wait']
 
 become(__name__)

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from shoal.compat.system import MACOS as MACOS
     from shoal.compat.system import WINDOWS as WINDOWS
     from shoal.compat.functions import asyncio_run as asyncio_run
+    from shoal.compat.log_settings import logging_names as logging_names
 
-    __all__ = ['LINUX', 'MACOS', 'WINDOWS', 'asyncio_run']
+    __all__ = ['LINUX', 'MACOS', 'WINDOWS', 'asyncio_run', 'logging_names']
 
 become(__name__)

@@ -9,7 +9,8 @@ from shoal.compat.shim import become
 if TYPE_CHECKING:
     from dask.config import config as config
     from shoal.compat.functions import get_loop_factory as get_loop_factory
+    from shoal.compat.log_settings import initialize_logging as initialize_logging
 
-    __all__ = ['config', 'get_loop_factory']
+    __all__ = ['config', 'get_loop_factory', 'initialize_logging']
 
 become(__name__)

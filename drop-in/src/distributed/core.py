@@ -9,7 +9,12 @@ from shoal.compat.shim import become
 if TYPE_CHECKING:
     from shoal.comms.errors import CommClosedError as CommClosedError
     from shoal.observe.status import Status as Status
+    from shoal.compat.raising import clean_exception as clean_exception
+    from shoal.compat.raising import coerce_to_address as coerce_to_address
+    from shoal.compat.unbuilt import connect as connect
+    from shoal.compat.raising import error_message as error_message
+    from shoal.compat.unbuilt import rpc as rpc
 
-    __all__ = ['CommClosedError', 'Status']
+    __all__ = ['CommClosedError', 'Status', 'clean_exception', 'coerce_to_address', 'connect', 'error_message', 'rpc']
 
 become(__name__)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.unbuilt import Reschedule as Reschedule
     from shoal.client.errors import WorkersLate as WorkerStartTimeoutError
 
-    __all__ = ['WorkerStartTimeoutError']
+    __all__ = ['Reschedule', 'WorkerStartTimeoutError']
 
 become(__name__)

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.metering import DelayedMetricsLedger as DelayedMetricsLedger
+    from shoal.compat.metering import MeterOutput as MeterOutput
+    from shoal.compat.metering import FineClock as _WindowsTime
+    from shoal.compat.metering import context_meter as context_meter
+    from shoal.compat.metering import meter as meter
     from time import monotonic as monotonic
     from time import thread_time as thread_time
     from time import time as time
 
-    __all__ = ['monotonic', 'thread_time', 'time']
+    __all__ = ['DelayedMetricsLedger', 'MeterOutput', 'context_meter', 'meter', 'monotonic', 'thread_time', 'time']
 
 become(__name__)

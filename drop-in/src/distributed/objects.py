@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.observe.facts import HasWhat as HasWhat
     from shoal.observe.facts import FactsOfScheduler as SchedulerInfo
+    from shoal.observe.facts import WhoHas as WhoHas
 
-    __all__ = ['SchedulerInfo']
+    __all__ = ['HasWhat', 'SchedulerInfo', 'WhoHas']
 
 become(__name__)

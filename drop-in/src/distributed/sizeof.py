@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.protocol.payload import nbytes_of as safe_sizeof
+    from shoal.compat.serialising.sizes import logger as logger
+    from shoal.compat.serialising.sizes import safe_sizeof as safe_sizeof
     from dask.sizeof import sizeof as sizeof
 
-    __all__ = ['safe_sizeof', 'sizeof']
+    __all__ = ['logger', 'safe_sizeof', 'sizeof']
 
 become(__name__)

@@ -7,34 +7,75 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.looping import All as All
+    from shoal.compat.looping import Any_ as Any
     from concurrent.futures import CancelledError as CancelledError
     from shoal.comms.errors import CommClosedError as CommClosedError
     from shoal.compat.functions import Deadline as Deadline
+    from shoal.compat.logs import DequeHandler as DequeHandler
+    from shoal.compat.looping import EmptyContext as EmptyContext
+    from shoal.compat.looping import LateLoopEvent as LateLoopEvent
+    from shoal.compat.logs import Log as Log
+    from shoal.compat.logs import Logs as Logs
+    from shoal.compat.looping import LoopRunner as LoopRunner
+    from shoal.compat.looping import NoOpAwaitable as NoOpAwaitable
+    from shoal.compat.logs import RateLimiterFilter as RateLimiterFilter
+    from shoal.compat.looping import SyncMethodMixin as SyncMethodMixin
     from builtins import TimeoutError as TimeoutError
+    from shoal.compat.texts import TupleComparable as TupleComparable
+    from shoal.observe.tables import asciitable as asciitable
+    from shoal.compat.texts import clean_dashboard_address as clean_dashboard_address
+    from shoal.compat.commanding import cli_keywords as cli_keywords
+    from shoal.compat.texts import color_of as color_of
+    from shoal.compat.commanding import command_has_keyword as command_has_keyword
+    from shoal.compat.looping import empty_context as empty_context
     from shoal.compat.functions import ensure_ip as ensure_ip
+    from shoal.compat.serialising.memory import ensure_memoryview as ensure_memoryview
     from dask.utils import format_bytes as format_bytes
+    from shoal.compat.texts import format_dashboard_link as format_dashboard_link
     from dask.utils import format_time as format_time
+    from dask.utils import funcname as funcname
+    from shoal.compat.files import get_fileno_limit as get_fileno_limit
     from shoal.compat.functions import get_ip as get_ip
+    from shoal.compat.functions import get_ip_interface as get_ip_interface
     from shoal.compat.functions import get_ipv6 as get_ipv6
     from shoal.compat.functions import get_mp_context as get_mp_context
+    from shoal.compat.texts import get_traceback as get_traceback
     from shoal.compat.functions import has_arg as has_arg
-    from shoal.compat.functions import has_keyword as has_keyword
+    from shoal.compat.commanding import has_keyword as has_keyword
+    from shoal.compat.files import import_file as import_file
     from shoal.compat.functions import import_term as import_term
+    from shoal.compat.looping import in_async_call as in_async_call
     from shoal.compat.functions import is_coroutine_function as is_coroutine_function
+    from shoal.compat.texts import is_kernel as is_kernel
     from shoal.compat.functions import is_valid_xml as is_valid_xml
     from shoal.compat.functions import iscoroutinefunction as iscoroutinefunction
+    from shoal.compat.texts import json_load_robust as json_load_robust
     from dask.utils import key_split as key_split
-    from shoal.compat.functions import log_errors as log_errors
-    from shoal.compat.functions import nbytes as nbytes
+    from shoal.compat.texts import key_split_group as key_split_group
+    from shoal.compat.error_logging import log_errors as log_errors
+    from shoal.compat.files import nbytes as nbytes
+    from shoal.compat.looping import offload as offload
     from shoal.compat.functions import open_port as open_port
+    from shoal.compat.texts import palette as palette
     from dask.utils import parse_bytes as parse_bytes
     from shoal.compat.functions import parse_ports as parse_ports
     from dask.utils import parse_timedelta as parse_timedelta
+    from shoal.compat.files import read_block as read_block
+    from shoal.compat.texts import recursive_to_dict as recursive_to_dict
+    from shoal.compat.logs import reset_logger_locks as reset_logger_locks
+    from shoal.compat.looping import run_in_executor_with_context as run_in_executor_with_context
+    from shoal.compat.files import seek_delimiter as seek_delimiter
+    from shoal.compat.looping import set_thread_state as set_thread_state
+    from shoal.compat.logs import silence_logging_cmgr as silence_logging_cmgr
     from shoal.compat.functions import sync as sync
     from dask.context import thread_state as thread_state
     from shoal.compat.functions import tmp_text as tmp_text
+    from shoal.compat.texts import truncate_exception as truncate_exception
+    from shoal.compat.texts import url_escape as url_escape
     from shoal.compat.functions import wait_for as wait_for
+    from shoal.compat.texts import warn_on_duration as warn_on_duration
 
-    __all__ = ['CancelledError', 'CommClosedError', 'Deadline', 'TimeoutError', 'ensure_ip', 'format_bytes', 'format_time', 'get_ip', 'get_ipv6', 'get_mp_context', 'has_arg', 'has_keyword', 'import_term', 'is_coroutine_function', 'is_valid_xml', 'iscoroutinefunction', 'key_split', 'log_errors', 'nbytes', 'open_port', 'parse_bytes', 'parse_ports', 'parse_timedelta', 'sync', 'thread_state', 'tmp_text', 'wait_for']
+    __all__ = ['All', 'Any', 'CancelledError', 'CommClosedError', 'Deadline', 'DequeHandler', 'EmptyContext', 'LateLoopEvent', 'Log', 'Logs', 'LoopRunner', 'NoOpAwaitable', 'RateLimiterFilter', 'SyncMethodMixin', 'TimeoutError', 'TupleComparable', 'asciitable', 'clean_dashboard_address', 'cli_keywords', 'color_of', 'command_has_keyword', 'empty_context', 'ensure_ip', 'ensure_memoryview', 'format_bytes', 'format_dashboard_link', 'format_time', 'funcname', 'get_fileno_limit', 'get_ip', 'get_ip_interface', 'get_ipv6', 'get_mp_context', 'get_traceback', 'has_arg', 'has_keyword', 'import_file', 'import_term', 'in_async_call', 'is_coroutine_function', 'is_kernel', 'is_valid_xml', 'iscoroutinefunction', 'json_load_robust', 'key_split', 'key_split_group', 'log_errors', 'nbytes', 'offload', 'open_port', 'palette', 'parse_bytes', 'parse_ports', 'parse_timedelta', 'read_block', 'recursive_to_dict', 'reset_logger_locks', 'run_in_executor_with_context', 'seek_delimiter', 'set_thread_state', 'silence_logging_cmgr', 'sync', 'thread_state', 'tmp_text', 'truncate_exception', 'url_escape', 'wait_for', 'warn_on_duration']
 
 become(__name__)

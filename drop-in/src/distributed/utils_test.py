@@ -9,16 +9,31 @@ from shoal.compat.shim import become
 if TYPE_CHECKING:
     from shoal.testing.watching import NO_AMM as NO_AMM
     from shoal.testing.fixtures import a as a
+    from shoal.testing.reaching import assert_can_connect as assert_can_connect
+    from shoal.testing.reaching import assert_can_connect_from_everywhere_4 as assert_can_connect_from_everywhere_4
+    from shoal.testing.reaching import assert_can_connect_from_everywhere_4_6 as assert_can_connect_from_everywhere_4_6
+    from shoal.testing.reaching import assert_can_connect_from_everywhere_6 as assert_can_connect_from_everywhere_6
+    from shoal.testing.reaching import assert_can_connect_locally_4 as assert_can_connect_locally_4
+    from shoal.testing.reaching import assert_can_connect_locally_6 as assert_can_connect_locally_6
+    from shoal.testing.reaching import assert_cannot_connect as assert_cannot_connect
+    from shoal.testing.stories import assert_story as assert_story
+    from shoal.testing.stories import assert_valid_story as assert_valid_story
     from shoal.testing.watching import async_poll_for as async_poll_for
     from shoal.testing.bodies import asyncinc as asyncinc
     from shoal.testing.fixtures import b as b
     from shoal.testing.bodies import block_on_event as block_on_event
+    from shoal.testing.surroundings import bump_rlimit as bump_rlimit
     from shoal.testing.fixtures import c as c
+    from shoal.testing.watching import captured_context_meter as captured_context_meter
     from shoal.testing.watching import captured_handler as captured_handler
     from shoal.testing.watching import captured_logger as captured_logger
-    from shoal.testing.watching import clean as clean
+    from shoal.testing.leaks import check_instances as check_instances
+    from shoal.testing.leaks import check_process_leak as check_process_leak
+    from shoal.testing.leaks import check_thread_leak as check_thread_leak
+    from shoal.testing.leaks import clean as clean
     from shoal.testing.fixtures import cleanup as cleanup
     from shoal.testing.fixtures import client as client
+    from shoal.testing.fixtures import client_no_amm as client_no_amm
     from shoal.testing.fixtures import client_secondary as client_secondary
     from shoal.testing.clusters import cluster as cluster
     from shoal.testing.fixtures import cluster_fixture as cluster_fixture
@@ -28,21 +43,41 @@ if TYPE_CHECKING:
     from shoal.testing.bodies import double as double
     from shoal.testing.clusters import end_cluster as end_cluster
     from shoal.testing.watching import ensure_no_new_clients as ensure_no_new_clients
+    from shoal.testing.reaching import fetch_metrics as fetch_metrics
+    from shoal.testing.reaching import fetch_metrics_body as fetch_metrics_body
+    from shoal.testing.reaching import fetch_metrics_sample_names as fetch_metrics_sample_names
     from shoal.testing.clusters import gen_cluster as gen_cluster
+    from shoal.testing.surroundings import gen_nbytes as gen_nbytes
     from shoal.testing.clusters import gen_test as gen_test
+    from shoal.testing.certificates import gen_tls_cluster as gen_tls_cluster
+    from shoal.testing.surroundings import get_cert as get_cert
+    from shoal.testing.surroundings import get_dashboard_port as get_dashboard_port
+    from shoal.testing.surroundings import has_ipv6 as has_ipv6
+    from shoal.testing.surroundings import has_pytestmark as has_pytestmark
     from shoal.testing.bodies import identity as identity
     from shoal.testing.bodies import inc as inc
+    from shoal.testing.surroundings import lock_inc as lock_inc
     from shoal.testing.fixtures import loop as loop
     from shoal.testing.fixtures import loop_in_thread as loop_in_thread
     from shoal.testing.bodies import map_varying as map_varying
     from shoal.testing.bodies import mul as mul
+    from shoal.testing.fixtures import name_of_test as name_of_test
     from shoal.testing.watching import new_config as new_config
+    from shoal.testing.surroundings import new_config_file as new_config_file
+    from shoal.testing.fixtures import no_time_resync as no_time_resync
     from shoal.testing.watching import nodebug as nodebug
+    from shoal.testing.surroundings import nodebug_setup_module as nodebug_setup_module
+    from shoal.testing.surroundings import nodebug_teardown_module as nodebug_teardown_module
+    from shoal.testing.leaks import original_config as original_config
+    from shoal.testing.surroundings import padded_time as padded_time
     from shoal.testing.watching import poll_for as poll_for
     from shoal.testing.watching import popen as popen
     from shoal.testing.watching import raises_with_cause as raises_with_cause
     from shoal.testing.bodies import randominc as randominc
     from shoal.testing.watching import relative_frame_linenumber as relative_frame_linenumber
+    from shoal.testing.fixtures import requires_default_ports as requires_default_ports
+    from shoal.testing.surroundings import requires_ipv6 as requires_ipv6
+    from shoal.testing.leaks import reset_config as reset_config
     from shoal.testing.bodies import run_for as run_for
     from shoal.testing.fixtures import s as s
     from shoal.testing.watching import save_sys_modules as save_sys_modules
@@ -53,11 +88,18 @@ if TYPE_CHECKING:
     from shoal.testing.bodies import slowinc as slowinc
     from shoal.testing.bodies import slowsum as slowsum
     from shoal.testing.clusters import start_cluster as start_cluster
+    from shoal.testing.leaks import term_or_kill_active_children as term_or_kill_active_children
     from shoal.testing.bodies import throws as throws
+    from shoal.testing.certificates import tls_config as tls_config
+    from shoal.testing.certificates import tls_only_config as tls_only_config
+    from shoal.testing.certificates import tls_only_security as tls_only_security
+    from shoal.testing.certificates import tls_security as tls_security
     from shoal.testing.clusters import validate_state as validate_state
     from shoal.testing.bodies import varying as varying
+    from shoal.testing.leaks import wait_active_children as wait_active_children
+    from shoal.testing.surroundings import wait_for_log_line as wait_for_log_line
     from shoal.testing.watching import wait_for_state as wait_for_state
 
-    __all__ = ['NO_AMM', 'a', 'async_poll_for', 'asyncinc', 'b', 'block_on_event', 'c', 'captured_handler', 'captured_logger', 'clean', 'cleanup', 'client', 'client_secondary', 'cluster', 'cluster_fixture', 'config_for_cluster_tests', 'dec', 'div', 'double', 'end_cluster', 'ensure_no_new_clients', 'gen_cluster', 'gen_test', 'identity', 'inc', 'loop', 'loop_in_thread', 'map_varying', 'mul', 'new_config', 'nodebug', 'poll_for', 'popen', 'raises_with_cause', 'randominc', 'relative_frame_linenumber', 'run_for', 's', 'save_sys_modules', 'slowadd', 'slowdec', 'slowdouble', 'slowidentity', 'slowinc', 'slowsum', 'start_cluster', 'throws', 'validate_state', 'varying', 'wait_for_state']
+    __all__ = ['NO_AMM', 'a', 'assert_can_connect', 'assert_can_connect_from_everywhere_4', 'assert_can_connect_from_everywhere_4_6', 'assert_can_connect_from_everywhere_6', 'assert_can_connect_locally_4', 'assert_can_connect_locally_6', 'assert_cannot_connect', 'assert_story', 'assert_valid_story', 'async_poll_for', 'asyncinc', 'b', 'block_on_event', 'bump_rlimit', 'c', 'captured_context_meter', 'captured_handler', 'captured_logger', 'check_instances', 'check_process_leak', 'check_thread_leak', 'clean', 'cleanup', 'client', 'client_no_amm', 'client_secondary', 'cluster', 'cluster_fixture', 'config_for_cluster_tests', 'dec', 'div', 'double', 'end_cluster', 'ensure_no_new_clients', 'fetch_metrics', 'fetch_metrics_body', 'fetch_metrics_sample_names', 'gen_cluster', 'gen_nbytes', 'gen_test', 'gen_tls_cluster', 'get_cert', 'get_dashboard_port', 'has_ipv6', 'has_pytestmark', 'identity', 'inc', 'lock_inc', 'loop', 'loop_in_thread', 'map_varying', 'mul', 'name_of_test', 'new_config', 'new_config_file', 'no_time_resync', 'nodebug', 'nodebug_setup_module', 'nodebug_teardown_module', 'original_config', 'padded_time', 'poll_for', 'popen', 'raises_with_cause', 'randominc', 'relative_frame_linenumber', 'requires_default_ports', 'requires_ipv6', 'reset_config', 'run_for', 's', 'save_sys_modules', 'slowadd', 'slowdec', 'slowdouble', 'slowidentity', 'slowinc', 'slowsum', 'start_cluster', 'term_or_kill_active_children', 'throws', 'tls_config', 'tls_only_config', 'tls_only_security', 'tls_security', 'validate_state', 'varying', 'wait_active_children', 'wait_for_log_line', 'wait_for_state']
 
 become(__name__)

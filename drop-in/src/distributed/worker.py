@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.unbuilt import Reschedule as Reschedule
     from shoal.observe.status import Status as Status
     from shoal.worker.shell.service import Worker as Worker
+    from shoal.compat.serving import dumps_function as dumps_function
     from shoal.client.client import get_client as get_client
     from shoal.worker.shell.context import get_worker as get_worker
     from shoal.compat.system import worker_logger as logger
+    from shoal.observe.saying import print as print
+    from shoal.compat.seceding import secede as secede
     from dask.context import thread_state as thread_state
+    from shoal.observe.saying import warn as warn
 
-    __all__ = ['Status', 'Worker', 'get_client', 'get_worker', 'logger', 'thread_state']
+    __all__ = ['Reschedule', 'Status', 'Worker', 'dumps_function', 'get_client', 'get_worker', 'logger', 'print', 'secede', 'thread_state', 'warn']
 
 become(__name__)

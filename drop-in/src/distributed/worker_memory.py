@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.observe.limits import memory_limit_bytes as parse_memory_limit
+    from shoal.compat.limits import parse_memory_limit as parse_memory_limit
 
     __all__ = ['parse_memory_limit']
 

@@ -6,7 +6,6 @@ import asyncio
 import functools
 import importlib
 import inspect
-import logging
 import multiprocessing
 import os
 import socket
@@ -18,13 +17,12 @@ from typing import Any, TypeVar
 from xml.etree import ElementTree
 
 import dask.config
+import psutil
 from dask.utils import parse_timedelta
 
 from shoal.comms.addresses import outward_ip
 
 T = TypeVar("T")
-
-_logger = logging.getLogger("shoal")
 
 
 class Deadline:
@@ -32,15 +30,30 @@ class Deadline:
 
     def __init__(self, expires_at: float | None = None) -> None:
         """`expires_at`: on the wall clock, in seconds."""
-        self.expires_at = expires_at
+        self.started_at_mono = time.monotonic()
         self.started_at = time.time()
-        self._started = time.monotonic()
         self._duration = None if expires_at is None else expires_at - self.started_at
 
     @classmethod
     def after(cls, duration: float | None = None) -> Deadline:
         """`duration` seconds from now."""
         return cls(None if duration is None else time.time() + duration)
+
+    @property
+    def expires(self) -> bool:
+        """Whether it ever does."""
+        return self._duration is not None
+
+    @property
+    def expires_at_mono(self) -> float | None:
+        """When it does, on the clock that nobody sets."""
+        return None if self._duration is None else self.started_at_mono + self._duration
+
+    @property
+    def expires_at(self) -> float | None:
+        """When it does, on the wall clock as that is now."""
+        remaining = self._remaining
+        return None if remaining is None else time.time() + remaining
 
     @property
     def duration(self) -> float | None:
@@ -50,12 +63,17 @@ class Deadline:
     @property
     def elapsed(self) -> float:
         """Seconds since its start."""
-        return time.monotonic() - self._started
+        return time.monotonic() - self.started_at_mono
+
+    @property
+    def _remaining(self) -> float | None:
+        return None if self._duration is None else self._duration - self.elapsed
 
     @property
     def remaining(self) -> float | None:
         """Seconds that are left, never negative."""
-        return None if self._duration is None else max(0.0, self._duration - self.elapsed)
+        remaining = self._remaining
+        return None if remaining is None else max(0.0, remaining)
 
     @property
     def expired(self) -> bool:
@@ -136,9 +154,6 @@ def has_arg(func: Callable[..., Any], argname: str) -> bool:
         return False
 
 
-has_keyword = has_arg
-
-
 def import_term(name: str) -> Any:
     """`"package.module.name"` → what it names."""
     module, _, attribute = name.rpartition(".")
@@ -146,15 +161,25 @@ def import_term(name: str) -> Any:
     return getattr(found, attribute) if module else found
 
 
-def nbytes(frame: Any) -> int:
-    """Bytes of a buffer, an array or anything with a length."""
-    found: Any = getattr(frame, "nbytes", None)
-    return len(frame) if found is None else int(found)
-
-
 def get_ip(host: str = "8.8.8.8", port: int = 80) -> str:
     """This host's IPv4 address as others see it."""
     return outward_ip()
+
+
+def get_ip_interface(ifname: str) -> str:
+    """The IPv4 address of a network interface of this machine.
+
+    Raises:
+        KeyError: there is no such interface.
+        ValueError: it has no IPv4 address.
+    """
+    addresses = psutil.net_if_addrs()
+    if ifname not in addresses:
+        raise KeyError(f"there is no interface {ifname!r} here, but {', '.join(addresses)}")
+    for address in addresses[ifname]:
+        if address.family is socket.AF_INET:
+            return str(address.address)
+    raise ValueError(f"the interface {ifname!r} has no IPv4 address")
 
 
 def get_ipv6(host: str = "2001:4860:4860::8888", port: int = 80) -> str:
@@ -206,31 +231,6 @@ def get_mp_context() -> Any:
 def is_valid_xml(text: str) -> bool:
     """True for a text that can be parsed as XML; raises otherwise."""
     return ElementTree.fromstring(text) is not None
-
-
-def log_errors(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Log what a function raises, and let it go on its way."""
-    if iscoroutinefunction(func):
-
-        @functools.wraps(func)
-        async def awaited(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return await func(*args, **kwargs)
-            except Exception:
-                _logger.exception("%s raised", func.__qualname__)
-                raise
-
-        return awaited
-
-    @functools.wraps(func)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return func(*args, **kwargs)
-        except Exception:
-            _logger.exception("%s raised", func.__qualname__)
-            raise
-
-    return called
 
 
 @contextmanager

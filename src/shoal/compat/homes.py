@@ -17,7 +17,6 @@ class Unbuilt(NamedTuple):
 
 
 _PAGE: Final = "The page at client.dashboard_link shows what runs."
-_LOCKS: Final = "Locks are here: Lock(name)."
 _STATE: Final = "Pass state from task to task, or keep it on a worker: client.run(function)."
 RUN: Final = (
     "Functions can be called instead: client.run_on_scheduler(function) in the scheduler, "
@@ -34,67 +33,67 @@ HOMES: Final[dict[str, str | Unbuilt]] = {
     "Actor": Unbuilt(_STATE),
     "ActorFuture": Unbuilt(_STATE),
     "Adaptive": Unbuilt(_SCALE),
-    "as_completed": "shoal.client.waiting:as_completed",
+    "as_completed": "shoal.client.completing:as_completed",
     "BaseActorFuture": Unbuilt(_STATE),
     "CancelledError": "concurrent.futures:CancelledError",
     "Client": "shoal.client.client:Client",
     "CommClosedError": "shoal.comms.errors:CommClosedError",
     "CompatibleExecutor": Unbuilt("Use client.submit and client.map."),
-    "CondaInstall": Unbuilt(RUN),
+    "CondaInstall": "shoal.observe.plugins.installing:CondaInstall",
     "config": "dask.config:config",
     "connect": Unbuilt(RUN),
     "dask": "dask:",
     "default_client": "shoal.client.client:default_client",
-    "Environ": Unbuilt(RUN),
-    "Event": Unbuilt(_LOCKS),
-    "fire_and_forget": Unbuilt("Keep the future as long as its task shall run, and wait for it."),
+    "Environ": "shoal.observe.plugins.surroundings:Environ",
+    "Event": "shoal.client.coordination:Event",
+    "fire_and_forget": "shoal.client.detaching:fire_and_forget",
     "Future": "shoal.client.future:Future",
     "futures_of": "shoal.client.future:futures_of",
     "get_client": "shoal.client.client:get_client",
-    "get_task_metadata": Unbuilt(_PAGE),
+    "get_task_metadata": "shoal.client.ended_tasks:get_task_metadata",
     "get_task_stream": Unbuilt(_PAGE),
     "get_worker": "shoal.worker.shell.context:get_worker",
-    "InstallPlugin": Unbuilt(RUN),
+    "InstallPlugin": "shoal.observe.plugins.installing:InstallPlugin",
     "KilledWorker": "shoal.errors:KilledWorker",
     "local_client": Unbuilt("worker_client() does the same."),
     "LocalCluster": "shoal.deploy.local:LocalCluster",
     "Lock": "shoal.client.coordination:Lock",
-    "MultiLock": Unbuilt(_LOCKS),
+    "MultiLock": "shoal.client.coordination:MultiLock",
     "Nanny": "shoal.nanny.service:Nanny",
-    "NannyPlugin": "shoal.compat.plugins:NannyPlugin",
+    "NannyPlugin": "shoal.observe.hooks:NannyPlugin",
     "performance_report": Unbuilt(_PAGE),
-    "PipInstall": Unbuilt(RUN),
-    "print": "shoal.compat.saying:print",
+    "PipInstall": "shoal.observe.plugins.installing:PipInstall",
+    "print": "shoal.observe.saying:print",
     "progress": "shoal.client.progress:progress",
-    "Queue": Unbuilt(f"Tasks hand each other results. {_LOCKS}"),
+    "Pub": "shoal.client.coordination:Pub",
+    "Queue": "shoal.client.coordination:Queue",
     "rejoin": "shoal.compat.seceding:rejoin",
     "Reschedule": Unbuilt(
         "Raise an error of your own, and let the task be tried again: submit(retries=n)."
     ),
     "rpc": Unbuilt(RUN),
     "Scheduler": "shoal.scheduler.shell.service:Scheduler",
-    "SchedulerPlugin": "shoal.compat.plugins:SchedulerPlugin",
+    "SchedulerPlugin": "shoal.observe.hooks:SchedulerPlugin",
     "secede": "shoal.compat.seceding:secede",
-    "Security": Unbuilt(
-        "Peers prove that they hold a token, and encryption is left to the network."
-    ),
-    "Semaphore": Unbuilt(_LOCKS),
+    "Security": "shoal.compat.security:Security",
+    "Semaphore": "shoal.client.coordination:Semaphore",
     "span": Unbuilt("Leave it out: what is computed does not depend on it."),
-    "SpecCluster": Unbuilt(_CLUSTERS),
+    "SpecCluster": "shoal.deploy.spec:SpecCluster",
     "SSHCluster": Unbuilt(_CLUSTERS),
     "Status": "shoal.observe.status:Status",
+    "Sub": "shoal.client.coordination:Sub",
     "SubprocessCluster": Unbuilt(_CLUSTERS),
     "sync": "shoal.compat.functions:sync",
     "TimeoutError": "builtins:TimeoutError",
-    "UploadDirectory": Unbuilt(RUN),
-    "UploadFile": Unbuilt(RUN),
-    "Variable": Unbuilt(f"Tasks hand each other results. {_LOCKS}"),
+    "UploadDirectory": "shoal.observe.plugins.sending:UploadDirectory",
+    "UploadFile": "shoal.observe.plugins.sending:UploadFile",
+    "Variable": "shoal.client.coordination:Variable",
     "wait": "shoal.client.waiting:wait",
-    "warn": "shoal.compat.saying:warn",
+    "warn": "shoal.observe.saying:warn",
     "widgets": "dask.widgets:",
     "Worker": "shoal.worker.shell.service:Worker",
     "worker_client": "shoal.client.current:worker_client",
-    "WorkerPlugin": "shoal.compat.plugins:WorkerPlugin",
+    "WorkerPlugin": "shoal.observe.hooks:WorkerPlugin",
 }
 """Name → its home; a test says that a name with a remedy is not to be had."""
 
@@ -103,3 +102,13 @@ def home_of(name: str) -> str:
     """Where a public name lives; a stand-in says what it lacks."""
     home = HOMES[name]
     return f"shoal.compat.unbuilt:{name}" if isinstance(home, Unbuilt) else home
+
+
+def homes_of(*rows: tuple[str, str]) -> dict[str, str]:
+    """Name → home, from rows of a module and `"name, name as old_name, ..."`."""
+    found = {}
+    for module, names in rows:
+        for entry in names.split(", "):
+            name, _, old_name = entry.partition(" as ")
+            found[old_name or name] = f"{module}:{name}"
+    return found

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from shoal.compat.defaults import enter_defaults
+from shoal.compat.log_settings import heed_configuration
 from shoal.compat.paths import PACKAGE, PATHS, public_names
 from shoal.compat.unbuilt import UNBUILT
 
@@ -129,6 +130,7 @@ def become(name: str) -> None:
     module.__class__ = Window
     if old == PACKAGE:
         enter_defaults()
+        heed_configuration()
     if not any(isinstance(finder, _Unmapped) for finder in sys.meta_path):
         sys.meta_path.append(_Unmapped())
 

@@ -76,9 +76,9 @@ def slowsum(seq: Iterable[Any], delay: float = DELAY_SECONDS) -> Any:
     return sum(seq)
 
 
-def slowidentity(*args: Any, delay: float = DELAY_SECONDS) -> Any:
-    """What it is given, after `delay` seconds: itself if it is one, else a tuple."""
-    time.sleep(delay)
+def slowidentity(*args: Any, **kwargs: Any) -> Any:
+    """What it is given, after `delay=` seconds: itself if it is one, else a tuple."""
+    time.sleep(kwargs.get("delay", DELAY_SECONDS))
     return args[0] if len(args) == 1 else args
 
 

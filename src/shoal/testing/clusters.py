@@ -18,10 +18,11 @@ from shoal.deploy.local import LocalCluster
 from shoal.errors import UnsupportedOption
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.shell.service import Scheduler
-from shoal.testing.watching import clean
+from shoal.testing.leaks import clean
 from shoal.worker.shell.service import Worker
 
-TIMEOUT_SECONDS: Final = 30.0
+TIMEOUT_SECONDS: Final = 30
+START_SECONDS: Final = 7
 DEFAULT_WORKERS: Final = (("127.0.0.1", 1), ("127.0.0.1", 2))
 
 _IGNORED_OPTIONS: Final = frozenset(
@@ -48,12 +49,12 @@ def config_for_cluster_tests(**extra_config: Any) -> Iterator[None]:
 
 async def start_cluster(
     nthreads: Sequence[Sequence[Any]],
-    scheduler_addr: str = "127.0.0.1",
+    scheduler_addr: str,
     security: Any = None,
     Worker: Callable[..., Any] = Worker,  # noqa: N803 -- known by this name
     scheduler_kwargs: Mapping[str, Any] | None = None,
     worker_kwargs: Mapping[str, Any] | None = None,
-    timeout: float = TIMEOUT_SECONDS,
+    timeout: float = START_SECONDS,
 ) -> tuple[Scheduler, list[Any]]:
     """A scheduler and workers on the running loop.
 
@@ -89,11 +90,16 @@ async def start_cluster(
                         **_without_ignored(own),
                     )
                 )
-            await asyncio.gather(*(worker.start() for worker in workers))
+            await asyncio.gather(*(_awaited(worker) for worker in workers))
     except BaseException:
         await end_cluster(scheduler, workers)
         raise
     return scheduler, workers
+
+
+async def _awaited(service: Any) -> None:
+    """Start a worker, or a nanny, as upstream's are started."""
+    await service
 
 
 def _without_ignored(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,9 +230,11 @@ def cluster(
     config: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """A cluster of processes: `{"address": ...}` of the scheduler, and for each worker
-    `{"address": ..., "proc": ...}`, whose `proc()` is its process."""
-    if nanny:
-        raise UnsupportedOption("nanny=True", "A worker that dies is not started again yet.")
+    `{"address": ..., "proc": ...}`, whose `proc()` is what keeps its process.
+
+    Args:
+        nanny: True or not, a worker that dies is started again.
+    """
     options = {"nthreads": 1, **_without_ignored(worker_kwargs or {})}
     with (
         config_for_cluster_tests(**(config or {})),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from shoal.client.blocking import LoopThread
 from shoal.client.client import Client
 from shoal.testing.clusters import cluster
-from shoal.testing.watching import clean
+from shoal.testing.leaks import clean
+
+DEFAULT_PORTS: Final = (8786, 8787)
 
 Addresses = tuple[dict[str, Any], list[dict[str, Any]]]
 
@@ -65,9 +68,9 @@ def b(cluster_fixture: Addresses) -> dict[str, Any]:
 
 
 @pytest.fixture
-def client(loop: asyncio.AbstractEventLoop, s: dict[str, Any]) -> Iterator[Client]:
+def client(loop: asyncio.AbstractEventLoop, cluster_fixture: Addresses) -> Iterator[Client]:
     """A blocking client of the cluster."""
-    with Client(s["address"], loop=loop) as connected:
+    with Client(cluster_fixture[0]["address"], loop=loop) as connected:
         yield connected
 
 
@@ -78,7 +81,36 @@ def c(client: Client) -> Client:
 
 
 @pytest.fixture
-def client_secondary(loop: asyncio.AbstractEventLoop, s: dict[str, Any]) -> Iterator[Client]:
+def client_secondary(
+    loop: asyncio.AbstractEventLoop, cluster_fixture: Addresses
+) -> Iterator[Client]:
     """Another client of the cluster, which is not the default one."""
-    with Client(s["address"], loop=loop, set_as_default=False) as connected:
+    with Client(cluster_fixture[0]["address"], loop=loop, set_as_default=False) as connected:
         yield connected
+
+
+@pytest.fixture
+def client_no_amm(client: Client) -> Client:
+    """A client of a cluster where no policy drops or copies results by itself."""
+    return client
+
+
+@pytest.fixture
+def name_of_test(request: pytest.FixtureRequest) -> str:
+    """The test's name, without its file."""
+    return str(request.node.name)
+
+
+@pytest.fixture
+def requires_default_ports(name_of_test: str) -> None:
+    """Skip a test if somebody has the ports that services take when nobody says otherwise."""
+    for port in DEFAULT_PORTS:
+        try:
+            socket.create_server(("", port)).close()
+        except OSError as error:
+            pytest.skip(f"{name_of_test} needs port {port}: {error}")
+
+
+@pytest.fixture
+def no_time_resync() -> None:
+    """For tests that compare times: clocks here are never set back."""

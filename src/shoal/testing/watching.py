@@ -1,4 +1,4 @@
-"""What tests look at and wait for: logs, states, leaks, exceptions, programs."""
+"""What tests look at and wait for: logs, states, exceptions, programs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,14 +20,11 @@ from types import FrameType
 from typing import Any, Final, TypeVar
 
 import dask.config
-import psutil
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 NO_AMM: Final = {"distributed.scheduler.active-memory-manager.start": False}
-GRACE_SECONDS: Final = 5.0
 _PERIOD_SECONDS: Final = 0.01
-_ZYGOTE: Final = "shoal.nanny.zygote"
 
 
 def _logger_of(name: str | logging.Logger) -> logging.Logger:
@@ -67,6 +64,20 @@ def captured_handler(handler: logging.StreamHandler[Any]) -> Iterator[io.StringI
     finally:
         if before is not None:
             handler.setStream(before)
+
+
+@contextmanager
+def captured_context_meter() -> Iterator[defaultdict[Any, float]]:
+    """Label and unit → the sum of what is measured meanwhile (see `compat/metering.py`)."""
+    from shoal.compat.metering import context_meter
+
+    sums: defaultdict[Any, float] = defaultdict(float)
+
+    def add(label: Any, value: float, unit: str) -> None:
+        sums[(*label, unit) if isinstance(label, tuple) else (label, unit)] += value
+
+    with context_meter.add_callback(add):
+        yield sums
 
 
 async def async_poll_for(
@@ -217,35 +228,3 @@ def popen(
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate(timeout=kill_timeout)
-
-
-def _children() -> list[psutil.Process]:
-    """Processes that this one has started, and those that its zygotes have forked for it.
-
-    The zygotes themselves stay until the interpreter ends.
-    """
-    found: list[psutil.Process] = []
-    for child in psutil.Process().children():
-        try:
-            is_zygote = _ZYGOTE in " ".join(child.cmdline())
-            found += child.children() if is_zygote else [child]
-        except psutil.NoSuchProcess:
-            pass  # it has just ended
-    return found
-
-
-@contextmanager
-def clean(threads: bool = True, instances: bool = True, processes: bool = True) -> Iterator[None]:
-    """Fail if a thread of shoal's, or a child process, is left behind, after some grace."""
-    old_threads = set(threading.enumerate())
-    old_children = {child.pid for child in _children()} if processes else set()
-    yield
-    deadline = time.monotonic() + GRACE_SECONDS
-    for thread in threading.enumerate() if threads else ():
-        if thread not in old_threads and thread.name.startswith("shoal"):
-            thread.join(max(0.0, deadline - time.monotonic()))
-            assert not thread.is_alive(), f"the thread {thread.name!r} was left behind"
-    if processes:
-        new = [child for child in _children() if child.pid not in old_children]
-        _, alive = psutil.wait_procs(new, timeout=max(0.0, deadline - time.monotonic()))
-        assert not alive, f"child processes were left behind: {alive}"

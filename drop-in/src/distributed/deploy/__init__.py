@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from shoal.compat.unbuilt import Adaptive as Adaptive
     from shoal.deploy.cluster import Cluster as Cluster
     from shoal.deploy.local import LocalCluster as LocalCluster
+    from shoal.deploy.job import ProcessInterface as ProcessInterface
     from shoal.compat.unbuilt import SSHCluster as SSHCluster
-    from shoal.compat.unbuilt import SpecCluster as SpecCluster
+    from shoal.deploy.spec import SpecCluster as SpecCluster
     from shoal.compat.unbuilt import SubprocessCluster as SubprocessCluster
 
-    __all__ = ['Adaptive', 'Cluster', 'LocalCluster', 'SSHCluster', 'SpecCluster', 'SubprocessCluster']
+    __all__ = ['Adaptive', 'Cluster', 'LocalCluster', 'ProcessInterface', 'SSHCluster', 'SpecCluster', 'SubprocessCluster']
 
 become(__name__)

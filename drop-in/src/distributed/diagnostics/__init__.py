@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.plugins import SchedulerPlugin as SchedulerPlugin
+    from shoal.observe.hooks import SchedulerPlugin as SchedulerPlugin
 
     __all__ = ['SchedulerPlugin']
 

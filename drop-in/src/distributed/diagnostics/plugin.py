@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.plugins import NannyPlugin as NannyPlugin
-    from shoal.compat.plugins import SchedulerPlugin as SchedulerPlugin
-    from shoal.compat.plugins import WorkerPlugin as WorkerPlugin
+    from shoal.observe.plugins.installing import CondaInstall as CondaInstall
+    from shoal.observe.plugins.surroundings import Environ as Environ
+    from shoal.observe.plugins.forwarding import ForwardLoggingPlugin as ForwardLoggingPlugin
+    from shoal.observe.plugins.forwarding import ForwardOutput as ForwardOutput
+    from shoal.observe.plugins.installing import InstallPlugin as InstallPlugin
+    from shoal.observe.hooks import NannyPlugin as NannyPlugin
+    from shoal.observe.plugins.installing import PipInstall as PipInstall
+    from shoal.observe.hooks import SchedulerPlugin as SchedulerPlugin
+    from shoal.observe.plugins.sending import SchedulerUploadFile as SchedulerUploadFile
+    from shoal.observe.plugins.sending import UploadDirectory as UploadDirectory
+    from shoal.observe.plugins.sending import UploadFile as UploadFile
+    from shoal.observe.hooks import WorkerPlugin as WorkerPlugin
+    from shoal.observe.plugins.installing import logger as logger
+    import subprocess as subprocess
 
-    __all__ = ['NannyPlugin', 'SchedulerPlugin', 'WorkerPlugin']
+    __all__ = ['CondaInstall', 'Environ', 'ForwardLoggingPlugin', 'ForwardOutput', 'InstallPlugin', 'NannyPlugin', 'PipInstall', 'SchedulerPlugin', 'SchedulerUploadFile', 'UploadDirectory', 'UploadFile', 'WorkerPlugin', 'logger', 'subprocess']
 
 become(__name__)

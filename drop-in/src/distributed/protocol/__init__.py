@@ -7,10 +7,30 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.pickling import to_frames as dumps
-    from shoal.compat.pickling import from_frames as loads
+    from shoal.compat.serialising.wrappers import Pickled as Pickled
+    from shoal.compat.serialising.wrappers import Serialize as Serialize
+    from shoal.compat.serialising.wrappers import Serialized as Serialized
+    from shoal.compat.serialising.wrappers import ToPickle as ToPickle
+    from shoal.compat.serialising.serialising import cuda_deserialize as cuda_deserialize
+    from shoal.compat.serialising.serialising import cuda_serialize as cuda_serialize
+    from shoal.compat.serialising.serialising import dask_deserialize as dask_deserialize
+    from shoal.compat.serialising.serialising import dask_serialize as dask_serialize
+    from shoal.compat.serialising.compressing import decompress as decompress
+    from shoal.compat.serialising.serialising import deserialize as deserialize
+    from shoal.compat.serialising.splitting import deserialize_bytes as deserialize_bytes
+    from shoal.compat.serialising.messages import dumps as dumps
+    from shoal.compat.serialising.messages import loads as loads
+    from shoal.compat.serialising.compressing import maybe_compress as maybe_compress
+    import msgpack as msgpack
     import shoal.compat.pickling as pickle
+    from shoal.compat.serialising.serialising import register_generic as register_generic
+    from shoal.protocol.families.registry import register_serialization as register_serialization
+    from shoal.compat.serialising.serialising import register_serialization_family as register_serialization_family
+    from shoal.compat.serialising.serialising import serialize as serialize
+    from shoal.compat.serialising.splitting import serialize_bytelist as serialize_bytelist
+    from shoal.compat.serialising.splitting import serialize_bytes as serialize_bytes
+    from shoal.compat.serialising.wrappers import to_serialize as to_serialize
 
-    __all__ = ['dumps', 'loads', 'pickle']
+    __all__ = ['Pickled', 'Serialize', 'Serialized', 'ToPickle', 'cuda_deserialize', 'cuda_serialize', 'dask_deserialize', 'dask_serialize', 'decompress', 'deserialize', 'deserialize_bytes', 'dumps', 'loads', 'maybe_compress', 'msgpack', 'pickle', 'register_generic', 'register_serialization', 'register_serialization_family', 'serialize', 'serialize_bytelist', 'serialize_bytes', 'to_serialize']
 
 become(__name__)
