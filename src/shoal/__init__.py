@@ -13,17 +13,44 @@ if TYPE_CHECKING:
     from shoal.client.client import Client as Client
     from shoal.client.client import default_client as default_client
     from shoal.client.client import get_client as get_client
+    from shoal.client.completing import as_completed as as_completed
+    from shoal.client.coordination import Event as Event
     from shoal.client.coordination import Lock as Lock
+    from shoal.client.coordination import MultiLock as MultiLock
+    from shoal.client.coordination import Pub as Pub
+    from shoal.client.coordination import Queue as Queue
+    from shoal.client.coordination import Semaphore as Semaphore
+    from shoal.client.coordination import Sub as Sub
+    from shoal.client.coordination import Variable as Variable
     from shoal.client.current import worker_client as worker_client
+    from shoal.client.detaching import fire_and_forget as fire_and_forget
+    from shoal.client.ended_tasks import get_task_metadata as get_task_metadata
     from shoal.client.future import Future as Future
     from shoal.client.future import futures_of as futures_of
     from shoal.client.progress import progress as progress
-    from shoal.client.waiting import as_completed as as_completed
     from shoal.client.waiting import wait as wait
-    from shoal.compat.saying import print as print
-    from shoal.compat.saying import warn as warn
+    from shoal.compat.security import Security as Security
     from shoal.deploy.local import LocalCluster as LocalCluster
+    from shoal.deploy.spec import SpecCluster as SpecCluster
     from shoal.nanny.service import Nanny as Nanny
+    from shoal.observe.hooks import NannyPlugin as NannyPlugin
+    from shoal.observe.hooks import SchedulerPlugin as SchedulerPlugin
+    from shoal.observe.hooks import WorkerPlugin as WorkerPlugin
+    from shoal.observe.plugins.forwarding import ForwardOutput as ForwardOutput
+    from shoal.observe.plugins.installing import CondaInstall as CondaInstall
+    from shoal.observe.plugins.installing import InstallPlugin as InstallPlugin
+    from shoal.observe.plugins.installing import PipInstall as PipInstall
+    from shoal.observe.plugins.sending import UploadDirectory as UploadDirectory
+    from shoal.observe.plugins.sending import UploadFile as UploadFile
+    from shoal.observe.plugins.surroundings import Environ as Environ
+    from shoal.observe.saying import print as print
+    from shoal.observe.saying import warn as warn
+    from shoal.protocol.families.registry import dask_deserialize as dask_deserialize
+    from shoal.protocol.families.registry import dask_serialize as dask_serialize
+    from shoal.protocol.families.registry import register_serialization as register_serialization
+    from shoal.protocol.families.registry import (
+        register_serialization_family as register_serialization_family,
+    )
     from shoal.scheduler.shell.service import Scheduler as Scheduler
     from shoal.worker.shell.context import get_worker as get_worker
     from shoal.worker.shell.service import Worker as Worker
@@ -34,21 +61,46 @@ __all__ = ["__version__"]  # the rest is found by `__getattr__` and listed by `_
 
 _HOME = {
     "Client": "shoal.client.client",
+    "CondaInstall": "shoal.observe.plugins.installing",
+    "Environ": "shoal.observe.plugins.surroundings",
+    "Event": "shoal.client.coordination",
+    "ForwardOutput": "shoal.observe.plugins.forwarding",
     "Future": "shoal.client.future",
+    "InstallPlugin": "shoal.observe.plugins.installing",
     "LocalCluster": "shoal.deploy.local",
     "Lock": "shoal.client.coordination",
+    "MultiLock": "shoal.client.coordination",
     "Nanny": "shoal.nanny.service",
+    "NannyPlugin": "shoal.observe.hooks",
+    "PipInstall": "shoal.observe.plugins.installing",
+    "Pub": "shoal.client.coordination",
+    "Queue": "shoal.client.coordination",
     "Scheduler": "shoal.scheduler.shell.service",
+    "SchedulerPlugin": "shoal.observe.hooks",
+    "Security": "shoal.compat.security",
+    "Semaphore": "shoal.client.coordination",
+    "Sub": "shoal.client.coordination",
+    "UploadDirectory": "shoal.observe.plugins.sending",
+    "UploadFile": "shoal.observe.plugins.sending",
+    "SpecCluster": "shoal.deploy.spec",
+    "Variable": "shoal.client.coordination",
     "Worker": "shoal.worker.shell.service",
-    "as_completed": "shoal.client.waiting",
+    "WorkerPlugin": "shoal.observe.hooks",
+    "as_completed": "shoal.client.completing",
+    "dask_deserialize": "shoal.protocol.families.registry",
+    "dask_serialize": "shoal.protocol.families.registry",
     "default_client": "shoal.client.client",
+    "fire_and_forget": "shoal.client.detaching",
     "futures_of": "shoal.client.future",
     "get_client": "shoal.client.client",
+    "get_task_metadata": "shoal.client.ended_tasks",
     "get_worker": "shoal.worker.shell.context",
-    "print": "shoal.compat.saying",
+    "print": "shoal.observe.saying",
     "progress": "shoal.client.progress",
+    "register_serialization": "shoal.protocol.families.registry",
+    "register_serialization_family": "shoal.protocol.families.registry",
     "wait": "shoal.client.waiting",
-    "warn": "shoal.compat.saying",
+    "warn": "shoal.observe.saying",
     "worker_client": "shoal.client.current",
 }
 """Public name → the module that defines it."""

@@ -5,8 +5,9 @@ most of them travel.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError
+from typing import NamedTuple
 
 
 class ShoalError(Exception):
@@ -14,6 +15,7 @@ class ShoalError(Exception):
 
 
 _CAUSES_SHOWN = 3
+_KEYS_SHOWN = 5
 
 
 def causes_in_words(causes: Sequence[str]) -> str:
@@ -129,12 +131,52 @@ class FutureCancelledError(CancelledError):
         self.key, self.reason, self.msg = key, reason, msg
 
     def __str__(self) -> str:
-        why = {
-            "": "it was cancelled",
-            "unknown": "it was cancelled, or its key is not known to the scheduler",
-            "scheduler-connection-lost": "the connection to the scheduler was lost",
-        }.get(self.reason, self.reason)
-        return f"{self.key} cancelled: {why}." + (f" {self.msg}" if self.msg else "")
+        why = reason_in_words(self.reason)
+        return f"{self.key} cancelled, reason: {why}." + (f" {self.msg}" if self.msg else "")
+
+
+def reason_in_words(reason: str) -> str:
+    """Why a future was cancelled, to a person."""
+    return {
+        "": "it was cancelled",
+        "unknown": "it was cancelled, or its key is not known to the scheduler",
+        "scheduler-connection-lost": "the connection to the scheduler was lost",
+    }.get(reason, reason)
+
+
+class CancelledFuturesGroup(NamedTuple):
+    """Futures that were cancelled for one reason."""
+
+    errors: list[FutureCancelledError]
+    reason: str
+
+
+class FuturesCancelledError(CancelledError):
+    """Of several futures that are waited for, some were cancelled."""
+
+    def __init__(self, error_groups: list[CancelledFuturesGroup]) -> None:
+        """`error_groups`: by reason; see `of`, which makes them."""
+        super().__init__(error_groups)
+        self.error_groups = error_groups
+
+    @classmethod
+    def of(cls, errors: Iterable[FutureCancelledError]) -> "FuturesCancelledError":
+        """One for all of these."""
+        by_reason: dict[str, list[FutureCancelledError]] = {}
+        for error in errors:
+            by_reason.setdefault(error.reason, []).append(error)
+        groups = [CancelledFuturesGroup(found, reason) for reason, found in by_reason.items()]
+        return cls(groups)
+
+    def __str__(self) -> str:
+        nfutures = sum(len(group.errors) for group in self.error_groups)
+        lines = [f"{nfutures} future{'s were' if nfutures > 1 else ' was'} cancelled:"]
+        for group in self.error_groups:
+            keys = [str(error.key) for error in group.errors[:_KEYS_SHOWN]]
+            more = len(group.errors) - len(keys)
+            named = ", ".join(keys) + (f" and {more} more" if more else "")
+            lines.append(f"  reason: {reason_in_words(group.reason)}: {named}")
+        return "\n".join(lines)
 
 
 class UnsupportedOption(ShoalError, ValueError):
@@ -146,6 +188,22 @@ class UnsupportedOption(ShoalError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.option} is not supported by this version of shoal. {self.remedy}"
+
+
+class NotATask(ShoalError, ValueError):
+    """Something is to be done again that nothing is known about."""
+
+    def __init__(self, key: str, is_error: bool = False) -> None:
+        """`is_error`: it should have been a task that failed."""
+        super().__init__(key, is_error)
+        self.key, self.is_error = key, is_error
+
+    def __str__(self) -> str:
+        which = "failed task" if self.is_error else "task"
+        return (
+            f"No {which} is known by the key {self.key!r}. A scattered value has none, and what "
+            "nobody holds a future of is forgotten: keep the future."
+        )
 
 
 class NameTaken(ShoalError):
@@ -160,4 +218,125 @@ class NameTaken(ShoalError):
         return (
             f"The worker at {self.address} is connected under the name {self.name!r} already. "
             "Give each worker a name of its own, or none: Worker(name=...), --name."
+        )
+
+
+class InconsistentLeases(ShoalError, ValueError):
+    """One name, and two opinions on how many may hold it at once."""
+
+    def __init__(self, name: str, leases_max: int, wanted: int) -> None:
+        """`leases_max`: as it is known; `wanted`: as it was asked for."""
+        super().__init__(name, leases_max, wanted)
+        self.name, self.leases_max, self.wanted = name, leases_max, wanted
+
+    def __str__(self) -> str:
+        return (
+            f"Inconsistent max leases: {self.name!r} is known, and {self.leases_max} may hold it "
+            f"at once; here it was asked for with {self.wanted}.\n"
+            "Give both the same number, or one of them another name."
+        )
+
+
+class LockNotKnown(ShoalError, RuntimeError):
+    """A semaphore was closed, and is used after all."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"Semaphore or Lock {self.name!r} not known: it was closed.\n"
+            "Close it when nobody needs it any more, or make a new object of that name."
+        )
+
+
+class FutureUnknown(ShoalError, TimeoutError):
+    """A future was given to a queue or a variable, and what it stands for is not there."""
+
+    def __init__(self, key: object, where: str) -> None:
+        """`where`: e.g. "queue 'x'"."""
+        super().__init__()  # an OSError would take two arguments for errno and strerror
+        self.key, self.where = key, where
+
+    def __reduce__(self) -> tuple[type["FutureUnknown"], tuple[object, str]]:
+        return type(self), (self.key, self.where)
+
+    def __str__(self) -> str:
+        return (
+            f"The future of {self.key!r} is unknown to scheduler, so the {self.where} can't keep "
+            "its result: it was cancelled, or let go of by whoever made it.\n"
+            "Hold the future until it was put."
+        )
+
+
+class WorkersNotBack(ShoalError, TimeoutError):
+    """A cluster was restarted, and not all of its workers have come back in time."""
+
+    def __init__(self, nworkers: int, nlate: int, nremoved: int, timeout_seconds: float) -> None:
+        """`nlate` of them have a nanny, and `nremoved` have none."""
+        super().__init__(nworkers, nlate, nremoved, timeout_seconds)
+        self.nworkers, self.nlate, self.nremoved = nworkers, nlate, nremoved
+        self.timeout_seconds = timeout_seconds
+
+    def __reduce__(self) -> tuple[object, ...]:  # an OSError keeps three arguments at most
+        return type(self), (self.nworkers, self.nlate, self.nremoved, self.timeout_seconds)
+
+    def __str__(self) -> str:
+        nmissing = self.nlate + self.nremoved
+        said = (
+            f"Waited for {self.nworkers} worker(s) to reconnect after restarting but, after "
+            f"{self.timeout_seconds:g}s, {nmissing} have not returned.\n"
+            "Allow a longer `timeout=`, or don't wait: `wait_for_workers=False`."
+        )
+        if not self.nremoved:
+            return said
+        return (
+            f"{said}\n{self.nremoved} of them had no nanny, so nobody here starts others in their "
+            "place. If whatever has started them does not do so by itself, make a new cluster "
+            "instead, or start its workers with nannies (processes=True)."
+        )
+
+
+class WorkersNotRestarted(ShoalError, TimeoutError):
+    """Some workers were to be restarted, and have not come back in time."""
+
+    def __init__(self, late: Sequence[object], nworkers: int, timeout_seconds: float) -> None:
+        super().__init__(list(late), nworkers, timeout_seconds)
+        self.late, self.nworkers = list(late), nworkers
+        self.timeout_seconds = timeout_seconds
+
+    def __str__(self) -> str:
+        who = ", ".join(map(str, self.late))
+        return (
+            f"Waited for {self.nworkers} worker(s) to reconnect after restarting but, after "
+            f"{self.timeout_seconds:g}s, {len(self.late)} have not returned: {who}.\n"
+            "They may still come. Allow a longer `timeout=`, and see their nannies' logs."
+        )
+
+
+class WithoutNanny(ShoalError, ValueError):
+    """Workers are to be restarted that nobody would start again."""
+
+    def __init__(self, workers: Sequence[object]) -> None:
+        super().__init__(list(workers))
+        self.workers = list(workers)
+
+    def __str__(self) -> str:
+        who = ", ".join(map(str, self.workers))
+        return (
+            "Restarting workers requires a nanny, and these have none: nobody would start others "
+            f"in their place: {who}.\n"
+            "Start workers with nannies (LocalCluster(processes=True), or `shoal worker` without "
+            "--no-nanny), or let these go with client.retire_workers."
+        )
+
+
+class MetadataWithoutKey(ShoalError, ValueError):
+    """A value was to be left with the scheduler under no key."""
+
+    def __str__(self) -> str:
+        return (
+            "set_metadata got an empty list of keys, so there is no place for the value. "
+            "Give a key, or a list of one or more: set_metadata('name', value)."
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 import dask
 import pytest
 
+from shoal.compat import installing
 from shoal.compat.paths import PATHS
 from shoal.compat.shim import NotMapped
 from tests.programs import DROP_IN, ROOT, printed_by
@@ -252,3 +253,28 @@ def test_a_function_of_a_script_that_names_the_package_travels() -> None:
         "again = pickle.loads(cloudpickle.dumps(address))\n"
         "assert again.__globals__['distributed'] is distributed\n"
     )
+
+
+def test_it_can_be_made_and_installed_without_its_sources(tmp_path: Path) -> None:
+    pytest.importorskip("pip")
+    installing.enable(tmp_path)
+    printed = run(
+        "import distributed, shoal\n"
+        "from importlib.metadata import entry_points, version\n"
+        "assert distributed.Client is shoal.Client\n"
+        "print(version('distributed'), distributed.__file__)\n",
+        tmp_path,
+    )
+    assert printed.startswith(f"{dask.__version__.partition('+')[0]}+shoal {tmp_path}")
+
+
+def test_a_command_says_whose_the_name_is() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "shoal", "dropin", "status"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith("`distributed` leads to shoal")

@@ -282,7 +282,7 @@ def test_unknown_options_are_named() -> None:
         {"protocol": "tls://"},
         {"protocol": "inproc://", "processes": True},
         {"interface": "lo"},
-        {"preload": ["module"]},
+        {"executor": "offload"},
         {"env": {"A": "b"}},
         {"worker_class": object, "processes": True},
     ],

@@ -305,7 +305,7 @@ def test_a_nanny_without_a_token_is_told_where_to_get_one(
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        ({"preload": ["module"]}, UnsupportedOption),
+        ({"data": dict}, UnsupportedOption),
         ({"worker_class": Worker}, UnsupportedOption),
         ({"fruit": "apple"}, UnknownOption),
         ({"nthreads": 0}, ValueError),

@@ -2,15 +2,20 @@
 
 import asyncio
 import inspect
+import io
 import logging
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
+import dask
 import pytest
 
 from shoal import Client, Future
-from shoal.errors import UnsupportedOption
 from shoal.testing.bodies import inc, map_varying, slowidentity, throws, varying
-from shoal.testing.clusters import cluster, gen_cluster, gen_test
+from shoal.testing.clusters import gen_cluster, gen_test
 from shoal.testing.fixtures import (
     a,
     b,
@@ -22,10 +27,12 @@ from shoal.testing.fixtures import (
     loop_in_thread,
     s,
 )
+from shoal.testing.leaks import check_instances, check_process_leak, clean, reset_config
+from shoal.testing.stories import assert_story
+from shoal.testing.surroundings import get_cert, new_config_file, wait_for_log_line
 from shoal.testing.watching import (
     async_poll_for,
     captured_logger,
-    clean,
     poll_for,
     raises_with_cause,
     wait_for_state,
@@ -85,8 +92,6 @@ def test_wrong_uses_of_the_decorators_are_refused() -> None:
         gen_cluster()(lambda s: None)
     with pytest.raises(TypeError, match="parentheses"):
         gen_test(lambda: None)  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedOption), cluster(nanny=True):
-        raise AssertionError("it was entered")
 
 
 def test_fixtures_give_a_cluster_of_processes(c, s, a, b) -> None:  # type: ignore[no-untyped-def]
@@ -96,7 +101,7 @@ def test_fixtures_give_a_cluster_of_processes(c, s, a, b) -> None:  # type: igno
 
 
 def test_a_thread_that_stays_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.testing.watching.GRACE_SECONDS", 0.01)
+    monkeypatch.setattr("shoal.testing.leaks.GRACE_SECONDS", 0.01)
     end = threading.Event()
     thread = threading.Thread(target=end.wait, name="shoal-forgotten")
     with pytest.raises(AssertionError, match="shoal-forgotten"), clean():
@@ -151,3 +156,92 @@ def test_varying_functions_do_in_turn_what_they_were_told() -> None:
     assert [call(argument) for argument in arguments] == [1, 2]
     assert slowidentity(1, delay=0) == 1
     assert slowidentity(1, 2, delay=0) == (1, 2)
+
+
+def test_a_child_process_that_stays_is_noticed_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        pytest.raises(AssertionError, match="child processes"),
+        check_process_leak(check_timeout=0),
+    ):
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert child.wait(5) != 0
+    assert child.stdin is not None
+    child.stdin.close()
+
+
+def test_a_default_client_that_stays_is_noticed(cleanup: None) -> None:
+    with pytest.raises(AssertionError, match="a client was left behind"), check_instances():
+        left = Client(processes=False, n_workers=1, dashboard_address=None)
+    left.close()
+
+
+def test_configuration_that_a_test_sets_is_undone() -> None:
+    with clean():
+        dask.config.config["shoal-test"] = 1
+    assert "shoal-test" not in dask.config.config
+    dask.config.config["shoal-test"] = 1
+    reset_config()
+    assert "shoal-test" not in dask.config.config
+    before = dict(os.environ)
+    with new_config_file({"shoal-test": {"x": 1}}):
+        code = "import dask; print(dask.config.get('shoal-test.x'))"
+        assert subprocess.check_output([sys.executable, "-c", code]) == b"1\n"
+    assert dict(os.environ) == before
+
+
+def test_a_story_is_held_against_what_is_expected() -> None:
+    story = [("a", "waiting", "s1", 1.0), ("b", {1, 2}, "s2", 2.0), ("a", "memory", "s3", 2.0)]
+    assert_story(story, [("a", "waiting"), ("a", "memory", "s3", 2.0)])
+    assert_story(story, [("b", lambda found: 2 in found)])
+    with pytest.raises(AssertionError, match="not told, or not in its turn"):
+        assert_story(story, [("a", "memory"), ("a", "waiting")])
+    with pytest.raises(AssertionError, match="3 entries instead of 1"):
+        assert_story(story, [("b", {1, 2})], strict=True)
+    with pytest.raises(AssertionError, match="after what came later"):
+        assert_story(story[::-1], [])
+    assert_story(story[::-1], [("a", "memory")], ordered_timestamps=False)
+
+
+def test_a_line_of_a_programs_output_is_waited_for() -> None:
+    output = io.BytesIO(b"one\ntwo\nthree\n")
+    assert wait_for_log_line(b"wo", output) == b"two\n"
+    with pytest.raises(AssertionError, match="in none of 1 lines"):
+        wait_for_log_line(b"four", output)
+
+
+def test_certificates_are_where_the_tests_of_distributed_are() -> None:
+    with pytest.raises(FileNotFoundError, match=r"no-such\.pem"):
+        get_cert("no-such.pem")
+
+
+LEAVING = """
+import pytest
+
+kept = []
+
+def test_tidy():
+    open(__file__).close()
+
+def test_untidy():
+    kept.append(open(__file__))
+
+@pytest.mark.leaking("fds")
+def test_allowed():
+    kept.append(open(__file__))
+"""
+
+
+def test_what_is_left_behind_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_leaving.py").write_text(LEAVING)
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "shoal.testing.pytest_leaks"]
+        command += ["-p", "no:cacheprovider", *options]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    counted = run("--leaks=fds")
+    assert "test_untidy left behind: 1 fds" in counted.stdout
+    assert "3 passed, 1 error" in counted.stdout
+    assert "--leaks=luck: not one of fds" in run("--leaks=luck").stderr
+    assert run().returncode == 0

@@ -80,7 +80,7 @@ ENDINGS = {
         TASK + "t = threading.Thread(target=lambda: begin().submit(work).result(), daemon=True)\n"
         "t.start(); began()",
         0,
-        "cancelled: client-closed.\n",  # that is the thread's
+        "cancelled, reason: client-closed.\n",  # that is the thread's
     ),
     "twice": ("first = begin(); second = begin(processes=False)", 0, ""),
     "by os._exit": ("import os; client = begin(); os._exit(4)", 4, ""),

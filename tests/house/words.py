@@ -37,6 +37,12 @@ BANNED_NAMES = {
 UPSTREAM_NAMES = {"scheduler_info", "SchedulerInfo", "version_info", "exc_info", "sys_info"}
 """Public names of `distributed` or the standard library that can't be spelt otherwise."""
 
+BESIDE_UPSTREAM = {"coordination_info"}
+"""Public names of our own that stand beside one of those, and are asked for by that name."""
+
+UPSTREAM_PARAMETERS = {("src/shoal/client/detaching.py", "obj")}
+"""Parameters of public functions of `distributed`, with the file in which they are."""
+
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 STATE_ROOM = "src/shoal/scheduler/"
 STATE_WRITER = "move"
@@ -102,7 +108,7 @@ def names(source: Source) -> Iterator[Finding]:
     if source.path.startswith("src/shoal/compat/"):
         return  # others chose these names
     for name, node in _new_names(source):
-        if name in UPSTREAM_NAMES:
+        if name in UPSTREAM_NAMES | BESIDE_UPSTREAM or (source.path, name) in UPSTREAM_PARAMETERS:
             continue
         advice = BANNED_NAMES.get(name)
         for word in words_of(name):

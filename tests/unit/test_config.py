@@ -138,3 +138,8 @@ def test_every_setting_says_what_it_means(section: type[config.Settings]) -> Non
 def test_what_a_setting_means_is_one_paragraph() -> None:
     assert meanings(config.Nanny)["steady_seconds"].startswith("A worker that has lived ")
     assert "\n" not in meanings(config.Nanny)["start_method"]
+
+
+def test_false_is_none_of_what_is_counted() -> None:
+    with dask.config.set({"distributed.scheduler.allowed-failures": False}):
+        assert config.read(config.Scheduler).allowed_failures == 0

@@ -92,8 +92,8 @@ def read_and_ask(
     """
     from dask.base import compute
 
+    from shoal.client.completing import as_completed
     from shoal.client.future import futures_of
-    from shoal.client.waiting import as_completed
 
     held = client.persist(flights)
     partitions = futures_of(held)

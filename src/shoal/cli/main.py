@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from shoal.cli.demo import demo
+from shoal.cli.dropin import dropin
 from shoal.cli.options import OneLineGroup
 from shoal.cli.scheduler import scheduler
 from shoal.cli.settings import settings
@@ -22,6 +23,7 @@ def main(context: click.Context) -> None:
 
 
 main.add_command(demo)
+main.add_command(dropin)
 main.add_command(scheduler)
 main.add_command(settings)
 main.add_command(worker)

@@ -16,6 +16,9 @@ from shoal.errors import UnsupportedOption
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_PRELOADING: Final = ("--preload", "--preload-nanny")
+
+
 @contextmanager
 def _one_line(command: str) -> Iterator[None]:
     """Bad usage becomes one line, without the usage and the hint that click puts before it."""
@@ -38,6 +41,16 @@ class OneLineCommand(click.Command):
         """Run the command."""
         with _one_line(ctx.command_path):
             return super().invoke(ctx)
+
+
+class PreloadCommand(OneLineCommand):
+    """One that hands on what it does not know to its preloads, if it has any."""
+
+    def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
+        """Parse the arguments."""
+        if any(word.partition("=")[0] in _PRELOADING for word in arguments[1]):
+            extra["ignore_unknown_options"] = True
+        return super().make_context(*arguments, **extra)
 
 
 class OneLineGroup(OneLineCommand, click.Group):
@@ -142,12 +155,33 @@ def host_of_interface(name: str) -> str:
     raise UnknownInterface(name, sorted(addresses))
 
 
+def _left_over(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Arguments that no option takes.  Raises click.UsageError: there is no preload either."""
+    if not value:
+        return value
+    from shoal.observe.preloading import validate_preload_argv
+
+    return validate_preload_argv(context, option, value)
+
+
 INTERFACE: Final = click.option(
     "--interface",
     type=Checked("name", host_of_interface),
     metavar="NAME",
     help="Network interface to listen on, instead of --host.",
 )
+PRELOAD: Final = click.option(
+    "--preload",
+    multiple=True,
+    is_eager=True,
+    metavar="MODULE|FILE|URL|TEXT",
+    help="Python that runs there before anything else; may be given several times.",
+)
+PRELOAD_ARGV: Final = click.argument(
+    "preload_argv", nargs=-1, type=click.UNPROCESSED, callback=_left_over
+)
+"""What is left over is for the preloads."""
+
 PID_FILE: Final = click.option(
     "--pid-file", type=click.Path(dir_okay=False), help="Write the process id there."
 )

@@ -15,8 +15,10 @@ from shoal.cli.options import (
     INTERFACE,
     NO_TLS,
     PID_FILE,
+    PRELOAD,
+    PRELOAD_ARGV,
     PROTOCOL,
-    OneLineCommand,
+    PreloadCommand,
     absent,
     harmless,
 )
@@ -32,7 +34,7 @@ OPEN_PAGE: Final = (
 )
 
 
-@click.command(cls=OneLineCommand)
+@click.command(cls=PreloadCommand)
 @click.option("--host", default="", help="Where to listen; everywhere if it is left out.")
 @click.option(
     "--port",
@@ -57,7 +59,8 @@ OPEN_PAGE: Final = (
 )
 @PID_FILE
 @NO_TLS
-@absent("--preload", remedy="Run a function there: client.run_on_scheduler(function).")
+@PRELOAD
+@PRELOAD_ARGV
 @absent("--idle-timeout", remedy="Stop it with a signal, or client.shutdown().")
 @absent("--jupyter/--no-jupyter", remedy="Start Jupyter by itself.", takes=False)
 @absent("--dashboard-prefix", remedy=_PAGE)
@@ -83,6 +86,8 @@ async def _serve(
     dashboard: bool,
     scheduler_file: str | None,
     pid_file: str | None,
+    preload: tuple[str, ...],
+    preload_argv: tuple[str, ...],
 ) -> None:
     from shoal.deploy.child import SCHEDULER_GC_THRESHOLDS
     from shoal.scheduler.shell.service import Scheduler
@@ -93,6 +98,8 @@ async def _serve(
         port=port,
         token=_token(),
         dashboard_address=(dashboard_address or PAGE_HERE) if dashboard else None,
+        preload=preload or None,
+        preload_argv=preload_argv,
     )
     async with service:
         gc.set_threshold(*SCHEDULER_GC_THRESHOLDS)

@@ -16,9 +16,11 @@ from shoal.cli.options import (
     INTERFACE,
     NO_TLS,
     PID_FILE,
+    PRELOAD,
+    PRELOAD_ARGV,
     PROTOCOL,
     Checked,
-    OneLineCommand,
+    PreloadCommand,
     absent,
     harmless,
     read_address,
@@ -43,7 +45,6 @@ PATIENCE_SECONDS: Final = 5.0
 
 FOREVER_SECONDS: Final = 10 * 365 * 86_400.0
 
-_PRELOAD: Final = "Run a function on every worker instead: client.run(function)."
 _LIFETIME: Final = "Stop the worker with a signal instead; its results are computed again."
 
 
@@ -73,7 +74,7 @@ def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -
     return value
 
 
-@click.command(cls=OneLineCommand)
+@click.command(cls=PreloadCommand)
 @click.argument("scheduler", required=False, type=Checked("address", read_address))
 @click.option(
     "--nthreads",
@@ -159,7 +160,15 @@ def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -
 @PID_FILE
 @PROTOCOL
 @NO_TLS
-@absent("--preload", "--preload-nanny", remedy=_PRELOAD)
+@PRELOAD
+@click.option(
+    "--preload-nanny",
+    multiple=True,
+    is_eager=True,
+    metavar="MODULE|FILE|URL|TEXT",
+    help="The same, beside the worker's process.",
+)
+@PRELOAD_ARGV
 @absent("--nanny-port", remedy="A nanny listens nowhere; leave it out.")
 @absent("--worker-class", remedy="Make the workers in a script of your own.")
 @absent("--lifetime", remedy=_LIFETIME)
@@ -256,6 +265,8 @@ def options_of(index: int, nworkers: int, options: Mapping[str, Any]) -> dict[st
     }
     for option in ("contact_address", "local_directory", "memory_limit", "resources"):
         found[option] = options[option]
+    for option in ("preload", "preload_argv", "preload_nanny"):
+        found[option] = list(options.get(option, ())) or None
     return {option: value for option, value in found.items() if value is not None}
 
 
@@ -324,6 +335,7 @@ def _make(
         from shoal.nanny.service import Nanny
 
         return Nanny(address, death_timeout=seconds, **options)
+    options = {option: x for option, x in options.items() if option != "preload_nanny"}
 
     import dask.config
 

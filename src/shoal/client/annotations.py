@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from shoal.client.options import task_options
 from shoal.protocol.messages import TaskOptions
+
+TOMBSTONE: Final = "_AnnotationsTombstone"
 
 
 def options_by_key(
@@ -41,6 +43,8 @@ def options_by_key(
 
 
 def _merged(said: Mapping[str, Any], base: TaskOptions) -> TaskOptions:
+    # Dask marks so what only other parts of a graph say.
+    said = {name: value for name, value in said.items() if type(value).__name__ != TOMBSTONE}
     workers = said.get("workers", base.workers or None)
     allow = said.get("allow_other_workers", base.allow_other_workers or None)
     options = task_options(
@@ -48,6 +52,6 @@ def _merged(said: Mapping[str, Any], base: TaskOptions) -> TaskOptions:
         retries=said.get("retries", base.retries),
         workers=workers,
         allow_other_workers=allow if workers else None,
-        resources=said.get("resources"),
+        resources=said.get("resources", base.resources or None),
     )
     return options or TaskOptions()

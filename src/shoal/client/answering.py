@@ -11,9 +11,10 @@ from shoal.client.absent import Absent
 from shoal.client.blocking import CALLBACKS
 from shoal.client.errors import ClientClosed, ForeignFuture
 from shoal.client.future import Future, exception_of
-from shoal.client.gathering import Gathering, outcome_error
+from shoal.client.gathering import Gathering, from_where_it_was_raised, outcome_error
 from shoal.client.machine import CANCELLED, Record
 from shoal.client.session import Session
+from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.exchange import ReplicaExchange
 from shoal.protocol.keys import to_text
 from shoal.units import to_seconds
@@ -52,11 +53,17 @@ class Answering(Absent):
         try:
             async with asyncio.timeout(seconds) as limit:
                 values = await self.gathering().run([record])
-        except TimeoutError:
-            if limit.expired():  # else it is what the task raised
+        except BaseException as error:
+            if isinstance(error, TimeoutError) and limit.expired():  # else the task raised it
                 raise late(record, seconds) from None
-            raise
+            if is_our_cancellation(error):
+                raise
+            raise from_where_it_was_raised(error)  # noqa: B904  # it is the error itself
         return values[record]
+
+    async def await_results(self, records: list[Record]) -> dict[Record, Any]:
+        """Results of records that have ended, fetched together; FAILED for those without one."""
+        return await self.gathering(skip=True).run(records)
 
     async def await_exception(self, future: Future, timeout: Any = None) -> BaseException | None:
         """What the task raised."""

@@ -20,6 +20,8 @@ from shoal.client.errors import UnpicklableTask
 from shoal.client.future import pickled_as_references
 from shoal.protocol.bundled import SHARED_BYTES_MAX, Call, load_shared, make_task
 from shoal.protocol.payload import dump_function
+from shoal.protocol.teaching import pickling
+from shoal.protocol.ways import dumps_by_value, registered_way
 
 Item: TypeAlias = tuple[Any, tuple[Any, ...]]
 
@@ -61,7 +63,7 @@ class BundleWriter:
                 del failure  # it holds this frame, which would hold it
 
     def _write(self, items: list[Item]) -> bytes:
-        if not self._by_value:
+        if not self._by_value and not pickling.is_taught:
             stream = io.BytesIO()
             pickler = pickle.Pickler(stream, _PROTOCOL)
             pickler.dispatch_table = _REDUCERS
@@ -97,6 +99,7 @@ class _PicklerByValue(pickle.Pickler):
         self.nmains = 0  # how often what went by value names `__main__`
         self._shared = shared
         self._modules = _by_value_modules()
+        self._reduced = registered_way() if pickling.is_taught else None
 
     def reducer_override(self, value: Any) -> Any:
         """How to pickle what is no builtin; pickle calls this."""
@@ -111,12 +114,10 @@ class _PicklerByValue(pickle.Pickler):
                 self.nmains += payload.count(_MAIN)
                 read = load_shared if len(payload) <= SHARED_BYTES_MAX else pickle.loads
                 return read, (payload,)
-        return NotImplemented
+        return NotImplemented if self._reduced is None else self._reduced(value)
 
     def _dump(self, value: Any) -> bytes:
-        import cloudpickle  # costs 40 ms, and many programs never need it
-
-        payload: bytes = cloudpickle.dumps(value, _PROTOCOL)
+        payload = dumps_by_value(value)
         self._shared[id(value)] = value, payload  # kept alive, so that its id stays its own
         return payload
 

@@ -80,6 +80,10 @@ class GraphSubmission:
 
     def _prepared(self, dsk: Any, fuse: bool) -> Tasks:
         tasks, fusible, lazy, annotations = prepare(dsk, fuse=fuse)
+        said = {name: f for name, f in _dask.get_annotations().items() if callable(f)}
+        if said:
+            by_key = {key: {name: f(key) for name, f in said.items()} for key in tasks}
+            annotations = {key: {**own, **annotations.get(key, {})} for key, own in by_key.items()}
         options = options_by_key(annotations, self._options) if annotations else {}
         return Tasks(tasks, fusible, lazy, options)
 

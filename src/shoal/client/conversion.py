@@ -43,9 +43,13 @@ def to_node(key: Any, task: Any, keys: Container[Any]) -> tuple[Node, Collection
     return task, task.dependencies
 
 
-def is_alias_of_itself(node: Node) -> bool:
-    """Whether a node stands for a future of its own key, as in a persisted collection."""
-    return isinstance(node, Alias) and node.target == node.key
+def is_alias_of(node: Node, key: Any) -> bool:
+    """Whether a node stands for a future of its own key, as in a persisted collection.
+
+    Args:
+        key: under which the graph has it; its own may be another: some of dask's layers leave it.
+    """
+    return isinstance(node, Alias) and bool(node.target == key)
 
 
 def _to_call(task: tuple[Any, ...], keys: Container[Any], needs: list[Any]) -> Call:

@@ -47,6 +47,11 @@ def remove_default(client: Any) -> None:
             SCHEDULER.end(told)
 
 
+def default_clients() -> list[Any]:
+    """The default clients that are there, the newest last."""
+    return [client for ref in list(_defaults) if (client := ref()) is not None]
+
+
 def add_reason(reason: Callable[[], str]) -> None:
     """Where there is no client, ask `reason` why, and what to do; "" if it can't tell."""
     _reasons.append(reason)
@@ -93,13 +98,13 @@ def current_client(allow_global: bool = True) -> Any:
     return found
 
 
-def default_client(client: Any = None) -> Any:
-    """`client`, or the one that is meant when none is named.
+def default_client(c: Any = None) -> Any:
+    """The client `c`, or the one that is meant when none is named.
 
     Raises:
         ValueError: there is none.
     """
-    return client if client is not None else current_client()
+    return c if c is not None else current_client()
 
 
 def get_client(address: Any = None, timeout: Any = None, resolve_address: bool = True) -> Any:
@@ -135,6 +140,13 @@ def as_current(client: Any) -> Iterator[None]:
         yield
     finally:
         leave(entered)
+
+
+@contextmanager
+def temp_default_client(c: Any) -> Iterator[None]:
+    """As `as_current`, by an old name."""
+    with as_current(c):
+        yield
 
 
 @contextmanager

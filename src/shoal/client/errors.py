@@ -1,6 +1,8 @@
 """Errors of the client that a user may see: what happened, why, and what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from concurrent.futures import CancelledError
+from typing import Any
 
 from shoal.errors import ShoalError
 
@@ -22,8 +24,9 @@ class CyclicGraph(ShoalError, ValueError):
         )
 
 
-class MissingKey(ShoalError, KeyError):
-    """A key is asked for that nothing defines."""
+class MissingKey(ShoalError, KeyError, CancelledError):
+    """A key is asked for that nothing defines, or that nothing defines any more: the futures of a
+    collection may have been released."""
 
     def __init__(self, key: object, dependent: object = None) -> None:
         """`dependent`: the task that needs it; None: the caller asked for it."""
@@ -156,6 +159,20 @@ class WorkersLate(ShoalError, TimeoutError):
         )
 
 
+class NoCopies(ShoalError, ValueError):
+    """A result is to have no copy at all, or a number of copies that is none."""
+
+    def __init__(self, ncopies: object) -> None:
+        super().__init__(ncopies)
+        self.ncopies = ncopies
+
+    def __str__(self) -> str:
+        return (
+            f"Can not use replicate to delete data: n is a number from 1 on, not {self.ncopies!r}."
+            "\nTo let go of a result, release its futures, or cancel them."
+        )
+
+
 class ResultUnreachable(ShoalError, OSError):
     """A result exists, but no way to it works."""
 
@@ -186,5 +203,127 @@ class SchedulerFileLate(ShoalError, TimeoutError):
         )
 
 
+class UnknownWait(ShoalError, NotImplementedError, ValueError):
+    """There is no such thing to wait for."""
+
+    def __init__(self, given: object, choices: Sequence[str]) -> None:
+        super().__init__(given, list(choices))
+        self.given, self.choices = given, list(choices)
+
+    def __str__(self) -> str:
+        return f"return_when is one of {', '.join(map(repr, self.choices))}, not {self.given!r}"
+
+
+class WaitedTooLong(ShoalError, TimeoutError):
+    """Futures that were waited for have not ended in time."""
+
+    def __init__(self, done: Set[Any], not_done: Set[Any], timeout_seconds: float) -> None:
+        """`done`: the futures that have; `not_done`: those that have not."""
+        super().__init__(done, not_done, timeout_seconds)
+        self.done, self.not_done, self.timeout_seconds = done, not_done, timeout_seconds
+
+    def __str__(self) -> str:
+        nall = len(self.done) + len(self.not_done)
+        return (
+            f"{len(self.not_done)} of {nall} futures have not ended within "
+            f"{self.timeout_seconds:g} s.\n"
+            "The error has them as `not_done`, and the others as `done`; allow more time with "
+            "`timeout=`."
+        )
+
+
+class ExecutorShutDown(ShoalError, RuntimeError):
+    """Something was submitted to an executor that takes nothing any more."""
+
+    def __str__(self) -> str:
+        return (
+            "This executor cannot schedule new futures after shutdown. Make another: "
+            "client.get_executor()."
+        )
+
+
+class VersionsDiffer(ShoalError, ValueError):
+    """Client, scheduler and workers have different versions of what they have in common."""
+
+    def __init__(self, table: str) -> None:
+        """`table`: what differs."""
+        super().__init__(table)
+        self.table = table
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table}\nWhat one process pickles another has to load: install the same "
+            "versions everywhere, e.g. by one lock file or one image."
+        )
+
+
+class SchedulerFileTaken(ShoalError, ValueError):
+    """A client is to write a second scheduler file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return (
+            f"Scheduler file already set: this client has {self.path!r}. Copy that one, or write "
+            "another with a new client."
+        )
+
+
+class UploadMissing(ShoalError, FileNotFoundError):
+    """A file that is to be sent to the workers is not there."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"There is no file and no folder {self.path!r} here that could be sent to workers."
+
+
+class SchedulerCanNotImport(UserWarning):
+    """A module that was sent to all can be imported by the workers only."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path, self.reason = path, reason
+
+    def __str__(self) -> str:
+        return (
+            f"The scheduler can't import {self.path!r}: {self.reason}. Tasks have it all the same; "
+            "only plugins of the scheduler, and client.run_on_scheduler, do without."
+        )
+
+
 class LargeGraphWarning(UserWarning):
     """A graph carries data that should travel another way."""
+
+
+class PluginIsAClass(ShoalError, TypeError):
+    """A class was to be registered as a plugin, and not an object of it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} is a class, and a plugin is an instance of one: register "
+            f"{self.name}() instead."
+        )
+
+
+class PluginOfNoKind(ShoalError, TypeError):
+    """Something was to be registered as a plugin that is of none of their classes."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} is a duck-typed plugin: nothing says where it shall live. Let it inherit "
+            "from SchedulerPlugin, WorkerPlugin or NannyPlugin, or say where it is to live: "
+            "client.register_worker_plugin, register_scheduler_plugin or register_nanny_plugin."
+        )

@@ -22,7 +22,7 @@ from shoal.client.errors import BlockingCall
 from shoal.client.future import Future, exception_of
 from shoal.client.gathering import load_near, outcome_error
 from shoal.client.leaving import OPEN, abandon, call_aside
-from shoal.client.lifecycle import MISSING
+from shoal.client.lifecycle import MISSING, within
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
 from shoal.client.options import connect_seconds, find_target, seconds_or
 from shoal.client.session import Session
@@ -49,7 +49,9 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         name: part of `id`, for people.
         heartbeat_interval: a text such as "5s", or milliseconds.
         direct_to_workers: fetch results from workers; False: through the scheduler.
-        serializers, deserializers, extensions, connection_limit: not used.
+        serializers, deserializers: names of the families that values scattered from here, and
+            results that arrive here, may use; see docs/serialisation.md.
+        extensions, connection_limit: not used.
         kwargs: for the LocalCluster.
 
     Raises:
@@ -99,6 +101,8 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
                 security=security,
                 name=name,
                 heartbeat_interval=heartbeat_interval,
+                serializers=serializers,
+                deserializers=deserializers,
                 direct_to_workers=direct_to_workers,
                 **kwargs,
             )
@@ -185,7 +189,8 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
     def __enter__(self) -> Self:
         if self._thread.is_here:  # the end of the block could not wait
             raise BlockingCall
-        self._context_token = current.enter(self, for_dask=True)
+        if self._async.is_default:  # else it is meant only where it is named
+            self._context_token = current.enter(self, for_dask=True)
         return self
 
     def __exit__(
@@ -194,7 +199,8 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        current.leave(self._context_token)
+        if self._context_token is not None:
+            current.leave(self._context_token)
         self.close()
 
     # --- what it is --------------------------------------------------------------------------
@@ -276,20 +282,26 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
             return self._thread.run(work)
         return cast(T, work if here else self._thread.run_from_elsewhere(work))
 
-    def sync(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def sync(
+        self,
+        func: Callable[..., Any],
+        *args: Any,
+        asynchronous: bool | None = None,
+        callback_timeout: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         """Run the coroutine function `func` on the client's loop, and wait for its result.
 
         On that loop it returns a coroutine, as all methods do there.
 
         Args:
-            kwargs: for the function, but for `callback_timeout` in seconds, and `asynchronous`:
-                True: return something to be awaited; False: wait.
+            args, kwargs: for the function.
+            asynchronous: True: return something to be awaited; False: wait.
+            callback_timeout: seconds until it raises TimeoutError.
         """
-        asynchronous = kwargs.pop("asynchronous", None)
-        seconds = seconds_or(kwargs.pop("callback_timeout", None), None)
         work: Coroutine[Any, Any, Any] = func(*args, **kwargs)
-        if seconds is not None:
-            work = asyncio.wait_for(work, seconds)
+        if callback_timeout is not None:
+            work = within(work, seconds_or(callback_timeout, 0.0))
         with self._thread.held():  # the work may close its last client
             return self.hand_over(work, asynchronous)
 
@@ -327,6 +339,13 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
     async def await_future(self, future: Future, timeout: Any = None) -> Any:
         """The result of one future, for whoever awaits it on whatever loop."""
         work = self._async.await_future(future, timeout)
+        if self._thread.is_here:
+            return await work
+        return await self._thread.run_from_elsewhere(work)
+
+    async def await_results(self, records: list[Record]) -> dict[Record, Any]:
+        """As `await_future`, of many that have ended."""
+        work = self._async.await_results(records)
         if self._thread.is_here:
             return await work
         return await self._thread.run_from_elsewhere(work)

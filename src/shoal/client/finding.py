@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from shoal.client.constants import Constants, new_constant, with_reference
-from shoal.client.conversion import Node, is_alias_of_itself, to_node
+from shoal.client.conversion import Node, is_alias_of, to_node
 from shoal.client.errors import CyclicGraph, MissingKey
 from shoal.client.fusing import find_chains, is_fusible
 from shoal.ids import ClientTaskId
@@ -174,7 +174,7 @@ class Finding:
         self._constants.note(i, node)
         if not needs:
             return []
-        if is_alias_of_itself(node):
+        if is_alias_of(node, key):
             raise MissingKey(key)  # a future of this key, which would have been found alive
         inside: list[int] = []
         for dependency in needs:

@@ -26,7 +26,16 @@ from shoal.protocol.payload import kind_of, load
 if TYPE_CHECKING:
     from shoal.ids import Key
 
-_pickling = threading.local()
+
+class _Pickling(threading.local):
+    """What becomes of the futures that a thread pickles.  The defaults are the class's, as what a
+    thread has not set is slow to ask for."""
+
+    as_references = False
+    noted: list[Future] | None = None
+
+
+_pickling = _Pickling()
 
 
 class Session(Protocol):
@@ -71,7 +80,7 @@ class Future(TaskRef):
         client: whom to ask; None: the client of this context, once there is one.
     """
 
-    __slots__ = ("__weakref__", "_client", "_is_held", "_record")
+    __slots__ = ("__dict__", "__weakref__", "_client", "_is_held", "_record")
 
     key: Any
 
@@ -220,7 +229,8 @@ class Future(TaskRef):
         return self.face.future_traceback(self, timeout)
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return (yield from self.face.await_future(self).__await__())
+        waiting: Generator[Any, Any, Any] = self.face.await_future(self).__await__()
+        return waiting
 
     def cancel(self, reason: str | None = None, msg: str | None = None, **options: Any) -> Any:
         """See `Client.cancel`."""
@@ -237,6 +247,30 @@ class Future(TaskRef):
         """
         self.face.add_done_callback(self, fn)
 
+    # --- for `concurrent.futures.wait` and `as_completed` -------------------------------------
+
+    @property
+    def _as_foreign(self) -> Any:
+        """What those look at; made when they first do."""
+        found = self.__dict__.get("_foreign")
+        if found is None:
+            from shoal.client.foreign import ForeignFace  # few programs need it
+
+            found = self.__dict__.setdefault("_foreign", ForeignFace(self))
+        return found
+
+    @property
+    def _state(self) -> str:
+        return str(self._as_foreign.state)
+
+    @property
+    def _condition(self) -> Any:
+        return self._as_foreign.condition
+
+    @property
+    def _waiters(self) -> Any:
+        return self._as_foreign.waiters
+
     # --- identity ----------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
@@ -249,7 +283,10 @@ class Future(TaskRef):
         return ("Future", self.key)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        if getattr(_pickling, "as_references", False):
+        noted = _pickling.noted
+        if noted is not None:
+            noted.append(self)
+        if _pickling.as_references:
             return TaskRef, (self.key,)
         return Future, (self.key,)
 
@@ -291,6 +328,17 @@ def pickled_as_references() -> Iterator[None]:
         _pickling.as_references = False
 
 
+@contextmanager
+def pickled_are_noted() -> Iterator[list[Future]]:
+    """Inside, the futures that this thread pickles are added to the list, some more than once."""
+    noted: list[Future] = []
+    before, _pickling.noted = _pickling.noted, noted
+    try:
+        yield noted
+    finally:
+        _pickling.noted = before
+
+
 def exception_of(record: Record) -> BaseException | None:
     """What the task raised, a new one at each call; None if it did not."""
     return from_failure(record.failure) if record.status == ERROR and record.failure else None
@@ -327,7 +375,7 @@ def futures_of(o: Any, client: Any = None) -> list[Future]:
         elif isinstance(x, dict):
             seen.add(id(x))
             stack.extend(reversed(list(x.values())))
-        elif hasattr(x, "__dask_graph__"):
+        elif hasattr(x, "__dask_graph__") and not isinstance(x, type):
             seen.add(id(x))
             graph = x.__dask_graph__()
             if graph is not None:

@@ -7,8 +7,9 @@ the scheduler fetches for us; and where the result has gone meanwhile, it is wai
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -20,10 +21,10 @@ from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
 from shoal.client.session import Session
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.exchange import ReplicaExchange
-from shoal.errors import FutureCancelledError
+from shoal.errors import FutureCancelledError, FuturesCancelledError
 from shoal.ids import TaskId
 from shoal.protocol.exceptions import from_failure, tell_unreadable
-from shoal.protocol.messages import ReplicaHeader, Replicas
+from shoal.protocol.messages import Replicas
 from shoal.protocol.payload import load
 from shoal.protocol.transfers import FetchThroughScheduler
 
@@ -38,6 +39,8 @@ MISSING_SECONDS_MAX: Final = 30.0
 """How long a result may be nowhere to be found while the scheduler believes in it."""
 PAUSE_SECONDS_MIN: Final = 0.02
 PAUSE_SECONDS_MAX: Final = 1.0
+
+_OURS: Final = os.path.dirname(__file__) + os.sep
 
 FAILED: Final = object()
 """Stands for a result that was skipped."""
@@ -200,7 +203,8 @@ class Gathering:
             if record is None:
                 continue
             try:
-                self.values[record] = await _load(header, mine)
+                stream = self._session.families.guard(header.header)
+                self.values[record] = await _load(stream, mine)
             except BaseException as error:
                 if is_our_cancellation(error):
                     raise
@@ -213,9 +217,8 @@ class Gathering:
         return bool(by_task)
 
 
-async def _load(header: ReplicaHeader, buffers: Sequence[Any]) -> object:
-    """The value of one replica; within a process it is the object itself."""
-    stream = header.header
+async def _load(stream: bytes, buffers: Sequence[Any]) -> object:
+    """The value of one replica's header; within a process it is the object itself."""
     if type(stream) is not bytes or len(stream) < LOAD_ASIDE_NBYTES_MIN:
         return load(stream, buffers)
     return taken([await asyncio.to_thread(_loaded, stream, buffers)])
@@ -244,12 +247,32 @@ def load_near(record: Record) -> object:
         raise
 
 
+def from_where_it_was_raised(error: BaseException) -> BaseException:
+    """`error` without the frames of this client at the top of its traceback, which say nothing to
+    whoever waits for a result."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    return BaseException.with_traceback(error, trace)  # it may forbid that it is changed
+
+
 def outcome_error(record: Record) -> BaseException:
     """What to raise for a record that ended without a result."""
     exception = exception_of(record)
     if exception is not None:
         return exception
-    return FutureCancelledError(user_key(record), record.reason)
+    return _cancelled_error(record)
+
+
+def _cancelled_error(record: Record) -> FutureCancelledError:
+    reason, _, said = record.reason.partition("\n")
+    return FutureCancelledError(user_key(record), reason, said or None)
+
+
+def cancelled_errors(records: Iterable[Record]) -> FuturesCancelledError | None:
+    """What to raise for those that were cancelled; None if none was."""
+    errors = [_cancelled_error(record) for record in records if record.status == CANCELLED]
+    return FuturesCancelledError.of(errors) if errors else None
 
 
 def _requests(records: Sequence[Record]) -> list[list[Record]]:

@@ -10,9 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
+from shoal.client.inboxes import on_published
+from shoal.client.members import on_member_joined, on_member_left, on_members
+from shoal.client.topics import on_topic_event
 from shoal.comms import PendingCalls
 from shoal.protocol.answers import Answer, Refusal
+from shoal.protocol.coordination import Published
+from shoal.protocol.looking import MemberJoined, MemberLeft, Members
 from shoal.protocol.messages import Replicas, Shutdown
+from shoal.protocol.topics import TopicEvent
 
 P = TypeVar("P")
 
@@ -56,5 +62,10 @@ INCOMING: Final[dict[type, Handler]] = {
     Refusal: on_reply,
     Replicas: on_reply,
     Shutdown: on_shutdown,
+    TopicEvent: on_topic_event,
+    Members: on_members,
+    MemberJoined: on_member_joined,
+    MemberLeft: on_member_left,
+    Published: on_published,
 }
 """Type of a message -> its handler."""

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 import weakref
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Set
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 from uuid import uuid4
 
-import dask
 import dask.config
 
 from shoal import config
 from shoal.client import current
+from shoal.client.absent import UNDERSCORED
 from shoal.client.answering import Answering
 from shoal.client.options import Target, connect_seconds, find_target, keyring_of
 from shoal.client.prospects import prospects_of
 from shoal.client.session import Session
 from shoal.client.submission import Functions
+from shoal.client.topics import ECHOED
 from shoal.comms import find_token
 from shoal.comms.exchange import ReplicaExchange
+from shoal.observe.installed import mismatch_of, told_versions
+from shoal.observe.preloading import Preloads, process_preloads
+from shoal.observe.versions import VersionMismatchWarning
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.membership import TerminateCluster
+from shoal.protocol.topics import SubscribeTopics
 from shoal.units import to_seconds
-from shoal.version import VERSION
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 MISSING: Any = object()
-_dask: Any = dask  # it ships annotations for half of its functions
+
+_OF_TASKS: Final = "Client-worker-"
+"""How clients of tasks are called: there is one on each worker, which few ask for members."""
+_CLIENT_OF_TASKS: Final = "Client-worker-"
 
 
 def finishes(method: F) -> F:
@@ -44,6 +53,7 @@ class ClientBase(Answering):
     """What the asynchronous client is, beside what it can do.  See `Client` for the arguments."""
 
     is_blocking: ClassVar[bool] = False
+    _underscored: ClassVar[Set[str]] = UNDERSCORED
 
     def __init__(
         self,
@@ -72,11 +82,13 @@ class ClientBase(Answering):
             config.read(config.Client, direct_to_workers=direct_to_workers).direct_to_workers,
         )
         self.cluster: Any = None
+        self.preloads = Preloads([])
         self.security = security
         self.scheduler_file = scheduler_file
         self._address = address
-        self._set_as_default = set_as_default
+        self.is_default = set_as_default
         self._heartbeat_seconds = _heartbeat_seconds(heartbeat_interval)
+        self.session.families.name(serializers, deserializers)
         self._cluster_options = kwargs
         self._owns_cluster = False
         self._functions = Functions()
@@ -92,7 +104,8 @@ class ClientBase(Answering):
 
     async def __aenter__(self) -> Self:
         await self._started()
-        self._context_token = current.enter(self.face)
+        if self.is_default:  # else it is meant only where it is named
+            self._context_token = current.enter(self.face)
         return self
 
     async def __aexit__(
@@ -101,7 +114,8 @@ class ClientBase(Answering):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        current.leave(self._context_token)
+        if self._context_token is not None:
+            current.leave(self._context_token)
         await self.close()
 
     async def _started(self) -> Self:
@@ -134,20 +148,30 @@ class ClientBase(Answering):
                 keyring,
                 timeout_seconds=self._timeout_seconds,
                 heartbeat_seconds=self._heartbeat_seconds,
-                versions={"shoal": VERSION, "dask": _dask.__version__},
+                versions=told_versions(),
+                watches_members=self.owner is None and not self.id.startswith(_OF_TASKS),
             )
         except BaseException:
             if self._owns_cluster:
                 self._owns_cluster = False
                 await target.cluster.close()
             raise
+        differ = mismatch_of(told_versions(), *self.session.machine.versions_met)
+        if differ:
+            warnings.warn(differ, VersionMismatchWarning, stacklevel=2)
         self._exchange = ReplicaExchange(keyring)
+        if not self.id.startswith(_CLIENT_OF_TASKS):  # what tasks print is for people
+            self.session.say(SubscribeTopics(list(ECHOED)))
         self.session.closers.append(self._exchange.close)
-        if self._set_as_default:
+        if self.is_default:
             current.add_default(self.face)
         prospects = prospects_of(self.cluster)
         if prospects is not None:
             prospects.tell(self)
+        settings = config.read(config.Client)
+        if settings.preload:
+            self.preloads = process_preloads(self.face, settings.preload, settings.preload_argv)
+            await self.preloads.start()
 
     def lose_hope(self, reason: Exception) -> None:
         """The cluster has no worker, and none will come: what is waited for fails with `reason`,
@@ -195,6 +219,8 @@ class ClientBase(Answering):
         seconds = 2 * self._timeout_seconds if timeout is None else to_seconds(timeout)
         try:
             async with asyncio.timeout(seconds):
+                preloads, self.preloads = self.preloads, Preloads([])
+                await preloads.teardown()
                 await self.session.close()
         finally:
             self._finalizer.detach()
@@ -263,11 +289,30 @@ class ClientBase(Answering):
         nfutures = len(session.machine.records)
         return f"<Client: {session.address or 'not connected'!r} {session.status}, {nfutures} keys>"
 
-    def sync(self, func: Callable[..., Coroutine[Any, Any, Any]], *args: Any, **kwargs: Any) -> Any:
+    def sync(
+        self,
+        func: Callable[..., Coroutine[Any, Any, Any]],
+        *args: Any,
+        asynchronous: bool | None = None,
+        callback_timeout: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         """The coroutine `func(*args)`, finished if this client is a blocking one."""
-        kwargs.pop("asynchronous", None)
-        kwargs.pop("callback_timeout", None)
-        return func(*args, **kwargs)
+        work = func(*args, **kwargs)
+        if callback_timeout is None:
+            return work
+        return within(work, to_seconds(callback_timeout))
+
+
+async def within(work: Coroutine[Any, Any, R], seconds: float) -> R:
+    """What `work` returns.  Raises TimeoutError: not in time; it is cancelled."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():  # else it is what the work raised
+            raise TimeoutError(f"timed out after {seconds:g} s") from None
+        raise
 
 
 def _heartbeat_seconds(interval: Any) -> float:

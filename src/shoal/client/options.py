@@ -38,16 +38,22 @@ def task_options(
     allow_other_workers: bool | None = None,
     resources: Mapping[str, float] | None = None,
     actor: bool = False,
+    of_graph: bool = False,
 ) -> TaskOptions | None:
     """Options as they travel; None if they are all as usual.  Annotations fill what is not given.
 
+    Args:
+        of_graph: annotations that are functions of the key are left to whoever knows the keys.
+
     Raises:
         TypeError, ValueError: an option that makes no sense.
-        UnsupportedOption: an actor or resources are asked for.
+        UnsupportedOption: an actor is asked for.
     """
     if actor:  # a copy of the object in its place would be wrong in silence
         raise UnsupportedOption("actor=True", "Keep the state in tasks' results, or in a service.")
     annotations = _dask.get_annotations()
+    if annotations and of_graph:
+        annotations = {name: said for name, said in annotations.items() if not callable(said)}
     if annotations:
         priority = priority or annotations.get("priority", 0)
         retries = annotations.get("retries") if retries is None else retries
@@ -55,18 +61,37 @@ def task_options(
         resources = annotations.get("resources") if resources is None else resources
         if allow_other_workers is None:
             allow_other_workers = annotations.get("allow_other_workers")
-    if resources:  # to ignore them would start more at once than the user can bear
-        raise UnsupportedOption("resources=", "Name the workers that may run it: workers=[...].")
     if allow_other_workers not in (True, False, None):
         raise TypeError(f"allow_other_workers is True or False, not {allow_other_workers!r}")
-    if not (priority or retries or workers is not None):
+    if not (priority or retries or workers is not None or resources):
         return None
     return TaskOptions(
         priority=_priority_of(priority),
         retries=0 if retries is None else to_count("retries", retries),
         workers=worker_names(workers),
         allow_other_workers=bool(allow_other_workers),
+        resources=_amounts_of(resources) if resources else {},
     )
+
+
+def _amounts_of(resources: object) -> dict[str, float]:
+    """What a task needs of its worker; amounts of nothing are left out.
+
+    Raises:
+        TypeError, ValueError: these are no amounts.
+    """
+    if not isinstance(resources, Mapping):
+        raise TypeError(f"resources= are amounts by name, such as {{'GPU': 1}}, not {resources!r}")
+    amounts: dict[str, float] = {}
+    for name, amount in resources.items():
+        if isinstance(amount, bool) or not isinstance(amount, Real):
+            raise TypeError(f"The resource {name!r} is an amount, not {amount!r}")
+        number = float(amount)
+        if not 0 <= number < math.inf:
+            raise ValueError(f"The resource {name!r} is an amount from 0 on, not {amount!r}")
+        if number:
+            amounts[str(name)] = number
+    return amounts
 
 
 def _priority_of(priority: object) -> float:
@@ -146,7 +171,7 @@ def keyring_of(security: Any, token: bytes | None) -> Keyring | None:
     if isinstance(found, bytes):
         return Keyring.from_token(found)
     if isinstance(security, dict) or hasattr(security, "get_connection_args"):
-        if not getattr(security, "require_encryption", None) and not security:
+        if not getattr(security, "require_encryption", security):
             return None if token is None else Keyring.from_token(token)
         raise UnsupportedOption("security with certificates", "Connect with a token instead.")
     raise TypeError(

@@ -6,26 +6,42 @@ import sys
 import time
 from typing import Any, Final
 
+from shoal.client.completing import as_completed
 from shoal.client.future import futures_of
-from shoal.client.waiting import as_completed
 
 _WIDTH: Final = 40
 _PAUSE_SECONDS: Final = 0.1
 """Between two looks of the bar: many short tasks shall not wait for a terminal."""
 
 
-def progress(*futures: Any, **options: Any) -> None:
+def progress(
+    *futures: Any,
+    notebook: bool | None = None,
+    multi: bool = True,
+    complete: bool = True,
+    group_by: Any = "prefix",
+    **kwargs: Any,
+) -> None:
     """Show on stdout how many of the futures have ended, until all have; errors don't raise.
+
+    The bar is one of text, in notebooks as well.
 
     Args:
         futures: futures, or containers or collections that hold some.  What counts are these, not
             the tasks behind them.
-        options: what the released `distributed` takes for notebooks and colours; of no effect.
+        complete: count also those that have ended already.
+        group_by: "prefix", "spans" or a function: how several bars would be told apart.
+        notebook, multi, kwargs: what the released `distributed` takes for widgets; of no effect.
 
     Raises:
+        ValueError: `group_by` is none of those.
         BlockingCall: it is called on the loop of the futures' client.
     """
+    if not (callable(group_by) or group_by in ("prefix", "spans")):
+        raise ValueError(f"group_by is 'prefix', 'spans' or a function, not {group_by!r}")
     found = futures_of(list(futures))
+    if not complete:
+        found = [future for future in found if not future.done()]
     if not found:
         return
     began_at = shown_at = time.monotonic()

@@ -212,7 +212,10 @@ class Scattering:
         buffers: list[Any] = []
         for parcel in parcels:
             # A worker in this process gets the very object.
-            packed = hand(parcel.value) if address.startswith("inproc:") else parcel.dumped()
+            if address.startswith("inproc:"):
+                packed = hand(parcel.value)
+            else:
+                packed = parcel.dumped(self._session.families.written)
             task, key = parcel.placement.task, parcel.record.key
             headers.append(ReplicaHeader(task, key, parcel.nbytes, packed[0], len(packed[1])))
             buffers += packed[1]
@@ -231,10 +234,10 @@ class _Parcel:
         self.placement = Placement(TaskId(-1), [])  # until the scheduler has said
         self._dumped: tuple[bytes, list[Any]] | None = None
 
-    def dumped(self) -> tuple[bytes, list[Any]]:
+    def dumped(self, families: Sequence[str] | None) -> tuple[bytes, list[Any]]:
         """The value pickled, once however many workers get it."""
         if self._dumped is None:
-            self._dumped = dump(self.value)
+            self._dumped = dump(self.value, families)
         return self._dumped
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from shoal.client.errors import ClientClosed
 from shoal.client.machine import ERROR, Record
 from shoal.client.watching import Told, Watching, tell
-from shoal.comms import CommClosedError, Connection
+from shoal.comms import CommClosedError, Connection, PendingCalls
 from shoal.ids import Key
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.messages import Message
@@ -38,6 +38,7 @@ class Sending(Watching):
         self.name = name
         self.status = "newly-created"
         self.connection: Connection | None = None
+        self.calls: PendingCalls | None = None
         self._thread_id = 0  # of the loop
         self._dropped: deque[Record] = deque()
         self._sending = threading.Lock()  # taken before `lock`: frames leave in their order
@@ -165,10 +166,17 @@ class Sending(Watching):
             if len(messages) > 1:
                 return [told for message in messages for told in self._send([message])]
             _logger.warning("A message could not be sent: %s", error)
+            self._fail_call(messages[0], error)
             with self.lock:
                 self.machine.fail_unsent(messages[0], to_failure(error))
                 return self._take_told()
         return []
+
+    def _fail_call(self, message: Message, error: Exception) -> None:
+        """Whoever waits for the answer to `message`, if it is a call, gets the error instead."""
+        request = getattr(message, "request", None)
+        if self.calls is not None and request is not None:
+            self._on_loop(self.calls.fail, request, error)
 
     def _tidy_later(self) -> None:
         assert self.loop is not None

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from shoal.client.errors import ClientClosed
+from shoal.client.families import Families
 from shoal.client.incoming import INCOMING, Delivery
 from shoal.client.sending import Sending
 from shoal.client.watching import tell
@@ -41,9 +42,9 @@ class Session(Sending):
         super().__init__(name)
         self.address = ""
         self.keyring = Keyring({})
-        self.calls: PendingCalls | None = None
         self.closers: list[Callable[[], Coroutine[Any, Any, None]]] = []  # run when it ends
         self.ending_reason = ""  # as the scheduler told it
+        self.families = Families()
         self._states: dict[type, Any] = {}
         self._closing: list[asyncio.Future[None]] = []
         self._heartbeat: asyncio.TimerHandle | None = None
@@ -72,6 +73,7 @@ class Session(Sending):
         timeout_seconds: float,
         heartbeat_seconds: float,
         versions: dict[str, str],
+        watches_members: bool = False,
     ) -> None:
         """Connect and register; this loop is the session's from now on.
 
@@ -98,7 +100,7 @@ class Session(Sending):
             self._welcomed = self.loop.create_future()
             self._ended = self.loop.create_future()
             self.connection.start(self._on_messages, self._on_closed)
-            self.connection.send([RegisterClient(self.name, versions)])
+            self.connection.send([RegisterClient(self.name, versions, watches_members)])
             async with asyncio.timeout_at(end):
                 await self._welcomed
         except BaseException as error:
@@ -204,6 +206,8 @@ class Session(Sending):
                     handler(self, message, buffers)
         if not mine:
             return
+        if self.families.read is not None:
+            mine = self.families.guard_news(mine)
         with self.lock:
             self.machine.receive(mine)
             told = self._take_told()

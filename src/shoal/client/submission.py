@@ -25,7 +25,7 @@ from shoal.protocol.payload import InputRef, dump_call, dump_function
 SCALARS: Final = frozenset((int, float, bool, str, bytes, type(None), complex))
 """Types whose values have one pickle each, so its hash may stand for them."""
 CONTAINERS: Final = frozenset((list, tuple, dict, set, frozenset))
-"""Exact types in which futures are found; in others they travel as futures."""
+"""Exact types in which futures are found, beside named tuples; in others they travel as futures."""
 REMEMBERED_MAX: Final = 256
 """Functions whose pickles are kept."""
 
@@ -186,7 +186,7 @@ def needs_scan(parts: Iterable[Any]) -> bool:
     """Whether any of these is a future, or a container that may hold one."""
     for part in parts:
         kind = type(part)
-        if kind is Future or (kind in CONTAINERS and part) or isinstance(part, Future):
+        if kind is Future or (kind in CONTAINERS and part) or isinstance(part, (Future, tuple)):
             return True
     return False
 
@@ -213,7 +213,11 @@ def _replaced(root: list[Any], reference: Callable[[Future], InputRef]) -> list[
             elif isinstance(item, Future):
                 built.append(reference(item))
                 changed = True
-            elif kind in CONTAINERS and item and id(item) not in on_path:
+            elif (
+                (kind in CONTAINERS or (isinstance(item, tuple) and hasattr(item, "_fields")))
+                and item
+                and id(item) not in on_path
+            ):
                 stack.append((container, rest, built, changed))
                 container, built, changed = item, [], False
                 on_path.add(id(item))
@@ -238,4 +242,11 @@ def _rebuilt(container: Any, parts: list[Any]) -> Any:
     kind = type(container)
     if kind is dict:
         return dict(zip(container, parts, strict=True))
-    return parts if kind is list else kind(parts)
+    if kind is list:
+        return parts
+    if kind in CONTAINERS:
+        return kind(parts)
+    named = tuple.__new__(kind, parts)  # whatever its own `__new__` takes
+    if hasattr(container, "__dict__"):
+        named.__dict__.update(vars(container))
+    return named

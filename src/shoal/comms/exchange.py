@@ -22,6 +22,7 @@ from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import FromWorkerToPeer
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.handshake import WORKER, Keyring
+from shoal.protocol.looking import SendBytes
 from shoal.protocol.messages import GetReplicas, PutReplicas, ReplicaHeader, Replicas
 
 if TYPE_CHECKING:
@@ -99,6 +100,22 @@ class ReplicaExchange:
             reply.cancel()
         if isinstance(answer, Refusal):
             raise from_failure(answer.failure)
+
+    async def get_bytes(self, address: str, nbytes: int) -> int:
+        """Have the worker at `address` send so many bytes, as it sends results; how many came.
+
+        Raises:
+            OSError: as for `get`.
+        """
+        peer = await self._peer(address)
+        request, reply = peer.calls.open("bytes", self._deadline(nbytes))
+        try:
+            peer.connection.send([SendBytes(request, nbytes)])
+            await reply
+            return sum(memoryview(buffer).nbytes for buffer in peer.buffers.get(request, []))
+        finally:
+            reply.cancel()
+            peer.buffers.pop(request, None)
 
     def forget(self, address: str) -> None:
         """Drop the connection to a worker that has gone; requests under way fail."""

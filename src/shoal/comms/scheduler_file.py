@@ -25,13 +25,16 @@ class Found(NamedTuple):
     token: bytes | None
 
 
-def write_scheduler_file(path: str, identity: Mapping[str, Any], token: bytes) -> None:
+def write_scheduler_file(path: str, identity: Mapping[str, Any], token: bytes | None) -> None:
     """Put the file in its place, whole, with mode 0600; a reader sees the old one or the new one.
+
+    Without a token whoever reads it has to have that from elsewhere.
 
     Raises:
         OSError: its folder is missing, or not ours to write into.
     """
-    text = json.dumps({**identity, "token": token.decode()}, indent=2)
+    said = dict(identity) if token is None else {**identity, "token": token.decode()}
+    text = json.dumps(said, indent=2)
     write_private(Path(os.path.abspath(path)), text.encode())
 
 

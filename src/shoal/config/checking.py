@@ -32,7 +32,7 @@ KINDS: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def checked(full_name: str, field: str, wanted: Any, value: Any) -> Any:
-    """`value` as the type `wanted`; False is None where the setting may be off.
+    """`value` as the type `wanted`; False is None where a setting may be off, 0 where it counts.
 
     Args:
         full_name: how the setting was called where it was set; for the message.
@@ -44,6 +44,8 @@ def checked(full_name: str, field: str, wanted: Any, value: Any) -> Any:
     choices = get_args(wanted)
     if value is False and type(None) in choices and bool not in choices:
         return None
+    if value is False and int in (wanted, *choices):
+        value = 0
     try:
         if value is not None:
             for ending, convert in KINDS.items():

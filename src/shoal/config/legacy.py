@@ -1,7 +1,8 @@
 """What settings were called in `distributed`, so that a file written for it keeps its meaning.
 
 Old name below `distributed.` → new name below `shoal.`.  Settings whose subject doesn't exist here
-(Bokeh, tornado, websockets, file locks, message sharding) have no row and are not read.
+(Bokeh, tornado, websockets, file locks, message sharding, leases that expire) have no row and are
+not read.
 """
 
 LEGACY = {
@@ -54,8 +55,6 @@ LEGACY = {
     "scheduler.default-task-durations": "scheduler.default-task-durations",
     "scheduler.events-cleanup-delay": "scheduler.events-cleanup-seconds",
     "scheduler.idle-timeout": "scheduler.idle-timeout-seconds",
-    "scheduler.locks.lease-timeout": "scheduler.leases.timeout-seconds",
-    "scheduler.locks.lease-validation-interval": "scheduler.leases.interval-seconds",
     "scheduler.no-workers-timeout": "scheduler.no-workers-timeout-seconds",
     "scheduler.preload": "scheduler.preload",
     "scheduler.preload-argv": "scheduler.preload-argv",
@@ -75,6 +74,9 @@ LEGACY = {
     "worker.memory.max-spill": "worker.memory.spill-bytes-max",
     "worker.memory.monitor-interval": "worker.memory.monitor-seconds",
     "worker.memory.pause": "worker.memory.pause-ratio",
+    "worker.memory.rebalance.recipient-max": "scheduler.replicas.rebalance-recipient-ratio",
+    "worker.memory.rebalance.sender-min": "scheduler.replicas.rebalance-sender-ratio",
+    "worker.memory.rebalance.sender-recipient-gap": "scheduler.replicas.rebalance-gap-ratio",
     "worker.memory.recent-to-old-time": "worker.memory.recent-to-old-seconds",
     "worker.memory.spill": "worker.memory.spill-ratio",
     "worker.memory.target": "worker.memory.target-ratio",

@@ -29,6 +29,7 @@ from shoal.config import read
 from shoal.deploy.lifeline import Lifeline
 from shoal.errors import ShoalError
 from shoal.nanny.descriptors import take_standard_input
+from shoal.nanny.document import load_plugins
 from shoal.observe.reasons import LIFETIME
 
 SWITCH_INTERVAL_SECONDS: Final = 0.001
@@ -60,14 +61,19 @@ def _do_nothing(number: int, frame: FrameType | None) -> None:
 
 
 def configure_log(level: int) -> None:
-    """Warnings of ours go to stderr, unless the configuration says otherwise."""
+    """Warnings of ours go to stderr, unless the configuration says otherwise.
+
+    What is below `level` is not shown, but can be asked for: see `observe/logs.py`.
+    """
     logger = logging.getLogger("shoal")
     if logger.handlers:
         return
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s"))
+    handler.setLevel(level)
     logger.addHandler(handler)
-    logger.setLevel(level)
+    logger.setLevel(min(level, logging.INFO))
+    logging.getLogger("distributed").setLevel(logging.INFO)  # of tasks that know the name of old
     logger.propagate = False
 
 
@@ -123,8 +129,12 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
         return
     token = bytes.fromhex(document["secret"])
     with _plain_failures():
-        worker = Worker(words["scheduler"], token=token, **document["options"])
+        options = dict(document["options"])
+        plugins = load_plugins(options.pop("plugins", ()))
+        worker = Worker(words["scheduler"], token=token, plugins=plugins, **options)
         worker.is_watched = True
+        worker.ask_nanny = lifeline.ask
+        lifeline.on_told = worker.tell_topics
         worker.predecessor = (words["predecessor"], words["predecessor_death"])
 
         def tell_that_it_is_there() -> None:

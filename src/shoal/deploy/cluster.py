@@ -23,11 +23,11 @@ from shoal.client.session import Session
 from shoal.deploy.errors import ClusterClosed, WrongWith
 from shoal.deploy.faces import TwoFaces
 from shoal.observe.links import dashboard_link
+from shoal.observe.logs import Logs, RecentLogs, text_of
 from shoal.observe.status import Status
-from shoal.protocol import membership, questions
+from shoal.protocol import logs, membership, questions
 from shoal.protocol.handshake import Keyring
 from shoal.units import to_seconds
-from shoal.version import VERSION
 
 CLOSE_SECONDS: Final = 5.0
 """What closing may take before processes are ended by signals, if nothing else is said."""
@@ -35,10 +35,12 @@ CLOSE_SECONDS: Final = 5.0
 EXIT_SECONDS: Final = 3.0
 """The same for clusters that are still open when the interpreter exits."""
 
+LOGGERS: Final = ("shoal.deploy", "shoal.nanny", "distributed.nanny")
+"""Where this process says how the services of a cluster fare."""
+
 _REMEDIES: Final = {
     "adapt": "Change the number of workers by cluster.scale(n).",
-    "get_logs": "What services log at WARNING or above is on stderr; silence_logs= changes that.",
-    "logs": "What services log at WARNING or above is on stderr; silence_logs= changes that.",
+    "logs": "cluster.get_logs() has what services have logged.",
     "start_worker": "Change the number of workers by cluster.scale(n).",
 }
 """Methods of the released `distributed` that clusters lack, and what to do instead."""
@@ -75,6 +77,7 @@ class Cluster(TwoFaces, Absent):
         """Who waits for workers is told here if they can't come."""
         self._session: Session | None = None
         self._asking = asyncio.Lock()
+        self._recent_logs: RecentLogs | None = None
         self._starting: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -119,10 +122,12 @@ class Cluster(TwoFaces, Absent):
 
     async def _start_or_close(self) -> None:
         self.status = Status.starting
+        self._recent_logs = RecentLogs(config.read(config.Histories).log_records_max, *LOGGERS)
         try:
             await self._start()
         except BaseException:
             self.status = Status.closing
+            self._recent_logs.close()
             await self._close(CLOSE_SECONDS)
             _open_clusters.discard(self)
             self.status = Status.closed
@@ -179,6 +184,8 @@ class Cluster(TwoFaces, Absent):
         if session is not None:
             await session.close()
         await self._close(timeout_seconds)
+        if self._recent_logs is not None:
+            self._recent_logs.close()
         self.status = Status.closed
 
     def _end_now(self, timeout_seconds: float) -> None:
@@ -186,6 +193,8 @@ class Cluster(TwoFaces, Absent):
         _open_clusters.discard(self)
         if self.status is not Status.closed:
             self.status = Status.closed
+            if self._recent_logs is not None:
+                self._recent_logs.close()
             self._close_now(time.monotonic() + timeout_seconds)
         thread, self._thread = self._thread, None
         if thread is not None:
@@ -255,7 +264,7 @@ class Cluster(TwoFaces, Absent):
                     Keyring.from_token(self.token),
                     timeout_seconds=config.read(config.Comm).connect_seconds,
                     heartbeat_seconds=config.read(config.Client).heartbeat_seconds,
-                    versions={"shoal": VERSION},
+                    versions={},  # nobody compares them with ours
                 )
                 self._session = session
         return await session.call(make, timeout_seconds=timeout_seconds)
@@ -284,6 +293,36 @@ class Cluster(TwoFaces, Absent):
             found: questions.Identity = await self._ask(questions.SchedulerIdentity)
             nhere = len(found.workers)
             raise WorkersLate(nworkers, nhere, timeout_seconds or 0.0) from error
+
+    def get_logs(
+        self, cluster: bool = True, scheduler: bool = True, workers: bool | list[str] = True
+    ) -> Any:
+        """What has been logged, by service: a text of lines, the newest first.
+
+        Services show on stderr what is WARNING or above, or as `silence_logs` says; those in
+        processes of their own remember INFO as well.
+
+        Args:
+            cluster: as "Cluster", what this process has logged about them.
+            scheduler: as "Scheduler".
+            workers: by their addresses; a list: these only.
+        """
+        return self.sync(self._get_logs, cluster, scheduler, workers)
+
+    async def _get_logs(self, cluster: bool, scheduler: bool, workers: bool | list[str]) -> Logs:
+        found = Logs()
+        if cluster:
+            found["Cluster"] = text_of(self._recent_logs.latest() if self._recent_logs else ())
+        if scheduler:
+            lines: list[logs.LogLine] = await self._ask(logs.SchedulerLogs)
+            found["Scheduler"] = text_of(lines)
+        if workers:
+            names = None if workers is True else list(workers)
+            by_worker: dict[str, list[logs.LogLine]] = await self._ask(
+                lambda request: logs.WorkerLogs(request, None, names)
+            )
+            found.update({worker: text_of(lines) for worker, lines in by_worker.items()})
+        return found
 
     def get_client(self) -> Any:
         """The current client if it is one of this cluster, else a new one."""

@@ -8,10 +8,12 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from shoal.nanny.questions import ANSWER, TOPICS, Asking, value_of
 from shoal.observe.reasons import TERMINATED
+from shoal.protocol.running import Outcome
 
 CLOSE_SECONDS_MAX: Final = 4.0
 """A service that has not closed this long after it was asked to is ended all the same."""
@@ -25,6 +27,9 @@ class Lifeline:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._go: asyncio.Future[dict[str, Any]] | None = None
         self._end: asyncio.Future[str] | None = None
+        self._asking = Asking(self.tell)
+        self.on_told: Callable[[list[str], bytes], None] | None = None
+        """Tells what the parent wants to be told, under topics; on the loop."""
 
     def watch(self) -> None:
         """Start to listen, on behalf of the running loop."""
@@ -53,6 +58,10 @@ class Lifeline:
         assert self._end is not None
         self._loop.call_later(seconds, self._set, self._end, reason)
 
+    async def ask(self, operation: str, argument: bytes) -> Outcome:
+        """Have the parent, a nanny, do something; see `nanny/plugins.py`."""
+        return await self._asking.ask(operation, argument)
+
     def tell(self, what: Mapping[str, Any]) -> None:
         """Say `what` to the parent; nothing happens if it is gone."""
         try:
@@ -64,7 +73,13 @@ class Lifeline:
         try:
             with self._channel.makefile("rb") as lines:
                 for line in lines:
-                    self._call(self._go, json.loads(line))
+                    words = json.loads(line)
+                    if ANSWER in words:
+                        self._soon(self._asking.answered, words)
+                    elif TOPICS in words:
+                        self._soon(self._pass_on, words)
+                    else:
+                        self._call(self._go, words)
         except OSError:
             pass  # the same as its end
         self._call(self._end, "the cluster closes")
@@ -72,11 +87,18 @@ class Lifeline:
         timer.daemon = True
         timer.start()
 
+    def _pass_on(self, words: Mapping[str, Any]) -> None:
+        if self.on_told is not None:
+            self.on_told(words[TOPICS], value_of(words))
+
     def _call(self, future: asyncio.Future[Any] | None, value: object) -> None:
-        assert self._loop is not None
         assert future is not None
+        self._soon(self._set, future, value)
+
+    def _soon(self, function: Callable[..., None], *args: Any) -> None:
+        assert self._loop is not None
         try:
-            self._loop.call_soon_threadsafe(self._set, future, value)
+            self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:
             pass  # the loop has closed, and the process is about to end
 

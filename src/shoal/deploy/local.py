@@ -33,6 +33,9 @@ __all__ = ["LocalCluster", "nprocesses_nthreads"]
 START_SECONDS_MIN: Final = 60.0
 """Starting an interpreter may take long on a loaded machine; less than this is never the limit."""
 
+RETIRE_PATIENCE_SECONDS: Final = 10.0
+"""How long a worker that is to go is kept if what it holds is not taken from it."""
+
 _logger = logging.getLogger("shoal.deploy")
 
 
@@ -107,7 +110,7 @@ class LocalCluster(Cluster):
         self._next_name = nworkers
         limit = worker_kwargs.pop("memory_limit", "auto")
         self._worker_options = {
-            **{k: v for k, v in worker_kwargs.items() if k in options.WORKER_OPTIONS},
+            **{k: v for k, v in worker_kwargs.items() if k in options.PASSED_ON},
             "nthreads": nthreads,
             "memory_limit": memory_limit_nbytes(limit, nworkers),
         }
@@ -189,6 +192,19 @@ class LocalCluster(Cluster):
         )
         self.workers[name] = worker
 
+    async def _retire(self, workers: list[Any]) -> None:
+        """Have them give what only they hold to those that stay, as far as these can take it."""
+        for worker in workers:
+            if isinstance(worker, WorkerKeeper):
+                worker.close_gracefully("it is retired")
+        addresses = [worker.address for worker in workers]
+        with contextlib.suppress(ShoalError, OSError):  # they go anyway
+            await self._ask(
+                lambda n: membership.RetireWorkers(
+                    n, addresses, patience_seconds=RETIRE_PATIENCE_SECONDS
+                )
+            )
+
     async def _end_worker(self, name: Any) -> None:
         worker = self.workers.pop(name, None)
         if worker is None:
@@ -269,8 +285,9 @@ class LocalCluster(Cluster):
         """Have `n` workers, or as many as give that much memory or that many cores.
 
         Returns at once; `wait_for_workers` waits for new ones.  Of workers that are too many, those
-        that were added last go; what they ran or held is computed again elsewhere.  Those that
-        have died too often to be restarted are started anew.
+        that were added last go; what only they hold is copied to those that stay, and what they run
+        is run elsewhere if it takes more than a second.  Those that have died too often to be
+        restarted are started anew.
 
         Args:
             n: how many workers.
@@ -341,6 +358,8 @@ class LocalCluster(Cluster):
             wanted = list(self._names)
             going = [name for name in self.workers if name not in wanted]
             coming = [name for name in wanted if name not in self.workers]
+            if going and self.status is Status.running:
+                await self._retire([self.workers[name] for name in going])
             outcomes = await asyncio.gather(  # to the end, or the next call finds some half done
                 *map(self._end_worker, going),
                 *map(self._add_worker, coming),

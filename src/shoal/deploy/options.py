@@ -14,9 +14,23 @@ from shoal.errors import UnsupportedOption
 from shoal.nanny.document import WORKERS_LACK, refuse_absent
 
 WORKER_OPTIONS: Final = frozenset(
-    ("local_directory", "memory_limit", "name", "resources", "validate")
+    (
+        "local_directory",
+        "memory_limit",
+        "name",
+        "plugins",
+        "preload",
+        "preload_argv",
+        "resources",
+        "validate",
+    )
 )
 """What is passed on to the workers.  A test says that `Worker` has them all."""
+
+NANNY_OPTIONS: Final = frozenset(("preload_nanny", "preload_nanny_argv"))
+"""What is for those that keep the workers alive, and nothing where nobody does."""
+
+PASSED_ON: Final = WORKER_OPTIONS | NANNY_OPTIONS
 
 LATER_OPTIONS: Final = {
     **WORKERS_LACK,
@@ -36,8 +50,6 @@ HARMLESS_OPTIONS: Final = frozenset(
         "lifetime_restart",
         "lifetime_stagger",
         "nanny",
-        "preload_argv",
-        "preload_nanny_argv",
         "profile_cycle_interval",
         "quiet",
         "reconnect",
@@ -82,7 +94,7 @@ def log_level(silence_logs: int | str | bool) -> int:
 def check_worker_options(options: Mapping[str, Any]) -> None:
     """Raise what is wrong with options that nobody knows, or that change what they can't."""
     refuse_absent(options, LATER_OPTIONS)
-    known = {*WORKER_OPTIONS, *HARMLESS_OPTIONS, *LATER_OPTIONS}
+    known = {*WORKER_OPTIONS, *NANNY_OPTIONS, *HARMLESS_OPTIONS, *LATER_OPTIONS}
     unknown = [name for name in options if name not in known]
     if unknown:
         spelt = sorted({*WORKER_OPTIONS, "n_workers", "threads_per_worker", "processes"})

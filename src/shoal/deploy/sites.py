@@ -13,9 +13,16 @@ import dask.config
 
 from shoal.comms import ListenError, Publication, new_token, publish_token
 from shoal.comms.tcp import listen_at
-from shoal.nanny.document import document_of, plain_part_of, require_plain, worker_environ
+from shoal.nanny.document import (
+    document_of,
+    pickled_plugins,
+    plain_part_of,
+    require_plain,
+    worker_environ,
+)
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
+from shoal.observe.preloading import process_preloads
 from shoal.observe.status import Status
 
 _BACKLOG: Final = 2048
@@ -101,13 +108,18 @@ class ProcessSite:
         self, name: str, options: dict[str, Any], timeout_seconds: float
     ) -> WorkerKeeper:
         """See `Site.start_worker`.  The worker is started again whenever it dies."""
-        plain = require_plain("", {**options, "name": name})
+        plain = require_plain(
+            "",
+            {**options, "name": name, "plugins": pickled_plugins(options.get("plugins", ()))},
+        )
+        argv = plain.pop("preload_nanny_argv", ())
+        beside = plain.pop("preload_nanny", None)
 
         def make() -> ServiceProcess:
             return ServiceProcess(
                 f"worker {name}",
                 self._document("worker", plain),
-                environ=self._environ,
+                environ={**self._environ, **keeper.env},
                 memory_limit_nbytes=options["memory_limit"],
             )
 
@@ -120,6 +132,8 @@ class ProcessSite:
             start_seconds=timeout_seconds,
             on_end=self._on_end,
         )
+        if beside is not None:
+            keeper.preloads = process_preloads(keeper, beside, argv)
         self._keepers.append(keeper)
         try:
             await keeper.instantiate()
@@ -236,8 +250,9 @@ class LoopSite:
         """See `Site.start_worker`."""
         assert self._serving is not None
         await asyncio.shield(self._serving)
+        of_worker = {name: x for name, x in options.items() if not name.startswith("preload_nanny")}
         worker = self._worker_class(
-            self.address, name=name, host=self._host, token=self.token, **options
+            self.address, name=name, host=self._host, token=self.token, **of_worker
         )
         self._workers.append(worker)
         async with asyncio.timeout(timeout_seconds):

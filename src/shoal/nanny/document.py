@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import dask.config
@@ -13,6 +13,7 @@ import dask.config
 from shoal.config import Nanny, read
 from shoal.errors import UnsupportedOption
 from shoal.nanny.errors import NotPlain
+from shoal.protocol.payload import dump_function, load
 
 _HASH_SEED = "6640"
 """Workers must agree on the hash of a text: tasks group by it.  Dask's own pools have this one."""
@@ -21,9 +22,6 @@ WORKERS_LACK: Final = {
     "data": "Workers keep results in memory.",
     "executor": "Workers have threads of their own.",
     "interface": "Give host= instead.",
-    "plugins": "Pass them to the client instead.",
-    "preload": "Run a function on every worker with client.run instead.",
-    "preload_nanny": "Run a function on every worker with client.run instead.",
 }
 """Options of upstream's workers that would change what happens, and what to do instead."""
 
@@ -80,6 +78,21 @@ def plain_part_of(value: Any) -> Any:
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool | list | tuple | Mapping)
+
+
+def listed(preload: str | Sequence[str]) -> list[str]:
+    """Preloads of a worker, as they travel."""
+    return [preload] if isinstance(preload, str) else list(preload)
+
+
+def pickled_plugins(plugins: Iterable[Any]) -> list[str]:
+    """Plugins of a worker, as they travel; `load_plugins` reads them."""
+    return [dump_function(plugin).hex() for plugin in plugins]
+
+
+def load_plugins(pickled: Iterable[str]) -> list[Any]:
+    """Plugins that have travelled."""
+    return [load(bytes.fromhex(text)) for text in pickled]
 
 
 def refuse_absent(options: Mapping[str, Any], remedies: Mapping[str, str]) -> None:

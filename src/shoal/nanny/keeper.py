@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from time import monotonic
 from typing import Any, Final, assert_never
 
 from shoal import config
 from shoal.nanny import telling
 from shoal.nanny.errors import StartAbandoned
+from shoal.nanny.logs import remember_logs
 from shoal.nanny.machine import (
     AskedToClose,
     AskedToStart,
@@ -31,9 +32,21 @@ from shoal.nanny.machine import (
     WorkerLeft,
     WorkerReady,
 )
+from shoal.nanny.plugins import NannyPlugins, answer
 from shoal.nanny.process import ServiceProcess
-from shoal.observe.reasons import INTERNAL_ERROR, LIFETIME, SCHEDULER_GONE, TERMINATED, TOO_SILENT
+from shoal.nanny.questions import answer_to, argument_of, told
+from shoal.observe.preloading import Preloads, process_preloads
+from shoal.observe.reasons import (
+    INTERNAL_ERROR,
+    LIFETIME,
+    RESTARTED,
+    SCHEDULER_GONE,
+    TERMINATED,
+    TOO_SILENT,
+)
 from shoal.observe.status import Status
+from shoal.protocol.payload import dump_function
+from shoal.protocol.topics import topic_names
 
 CLOSE_SECONDS: Final = 5.0
 """What a process may take to close before it is ended by signals, if nothing else is said."""
@@ -57,6 +70,7 @@ class WorkerKeeper:
         *,
         start_seconds: float,
         on_end: Callable[[Any], None] | None = None,
+        preloads: Preloads | None = None,
     ) -> None:
         """Nothing is started yet.
 
@@ -68,8 +82,16 @@ class WorkerKeeper:
             is_scheduler_there: asked when the worker says that it lost its scheduler.
             start_seconds: what a process may take to become a worker.
             on_end: called with this once the worker has left for good, or was given up.
+            preloads: executed already; None: the settings'.
         """
         settings = config.read(config.Nanny)
+        self.env: dict[str, str] = {}
+        """Set in the environment of each process from now on; plugins may change it."""
+        self.hooks = NannyPlugins(self)
+        self.preloads = preloads or process_preloads(self, settings.preload, settings.preload_argv)
+        self._is_set_up = False
+        self._starts_anew = False  # the process that starts is about to be sent away
+        self._answering: set[asyncio.Task[None]] = set()  # only to keep them alive
         self.what = what
         self.name = options.get("name")
         self.nthreads: int = options["nthreads"]
@@ -99,6 +121,7 @@ class WorkerKeeper:
         self._timer: asyncio.TimerHandle | None = None
         self._started: asyncio.Future[None] | None = None  # for who asked for it
         self._finished: asyncio.Event | None = None
+        remember_logs()
 
     def __repr__(self) -> str:
         kind = type(self).__name__
@@ -115,6 +138,11 @@ class WorkerKeeper:
     def address(self) -> str:
         """The worker's, too: a nanny listens to nobody."""
         return self.worker_address
+
+    @property
+    def scheduler_addr(self) -> str:
+        """Where its scheduler was found."""
+        return self._scheduler
 
     @property
     def pid(self) -> int | None:
@@ -141,6 +169,9 @@ class WorkerKeeper:
         if self._finished is None:
             self._finished = asyncio.Event()
         self._finished.clear()
+        if not self._is_set_up:
+            self._is_set_up = True
+            await self.preloads.start()
         if self._life is not None and self._machine.phase in (Phase.closed, Phase.given_up):
             await self._end_process(CLOSE_SECONDS)  # what is left of an earlier life
         if self._started is None or self._started.done():
@@ -182,6 +213,10 @@ class WorkerKeeper:
         _logger.debug("%s is closed: %s", self.what, reason)
         self.let_go()
         await self._end_process(timeout)
+        await self.hooks.close()
+        if self._is_set_up:
+            self._is_set_up = False
+            await self.preloads.teardown()
         self._is_over(Status.closed)
 
     def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
@@ -209,6 +244,64 @@ class WorkerKeeper:
             process.close_now(deadline)
             process.remove_files()
         self.status = Status.closed
+
+    # --- plugins -----------------------------------------------------------------------------
+
+    @property
+    def plugins(self) -> Mapping[str, Any]:
+        """By name."""
+        return self.hooks.table.by_name
+
+    async def plugin_add(self, plugin: Any, name: str | None = None) -> dict[str, Any]:
+        """Set a plugin up, in place of one of its name; what it raises is in `exception`."""
+        try:
+            await self.hooks.add(plugin, name)
+            if getattr(plugin, "restart", False) and self.status is Status.running:
+                await self.restart(reason="nanny-plugin")
+        except Exception as error:
+            return {"status": "error", "exception": error}
+        return {"status": "OK"}
+
+    async def plugin_remove(self, name: str) -> dict[str, Any]:
+        """Tear a plugin down; what it raises is in `exception`."""
+        try:
+            await self.hooks.remove(name)
+        except Exception as error:
+            return {"status": "error", "exception": error}
+        return {"status": "OK"}
+
+    def log_event(self, topic: str | Collection[str], msg: Any) -> None:
+        """Have the worker tell something under a topic, or several; on the nanny's loop.
+
+        Nothing happens while there is no worker.
+
+        Args:
+            topic: names.
+            msg: any value that can be pickled; a dict gets the worker's address as `worker`.
+        """
+        process, names = self.process, topic_names(topic)
+        if process is None:
+            return
+        if type(msg) is dict:
+            msg = {**msg, "worker": self.worker_address}
+        task = asyncio.ensure_future(process.answer(told(names, dump_function(msg))))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    def expect_restart(self) -> None:
+        """The scheduler is about to send the worker away, so that another is started."""
+        self._starts_anew = self.status is Status.starting
+
+    def _asked(self, process: ServiceProcess, words: dict[str, Any]) -> None:
+        """The worker's process asks something on behalf of the scheduler."""
+
+        async def do() -> None:
+            outcome = await answer(self, words["operation"], argument_of(words))
+            await process.answer(answer_to(words, outcome))
+
+        task = asyncio.ensure_future(do())
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
 
     async def finished(self) -> None:
         """Wait until the worker has left, was closed, or was given up: see `failure`."""
@@ -263,6 +356,7 @@ class WorkerKeeper:
         process: ServiceProcess | None = None
         try:
             process = self.process = self._make()
+            process.on_ask = self._asked
             await process.start()
             address = self._scheduler = await self._find_scheduler()
             pid, death = self._last_death
@@ -272,6 +366,10 @@ class WorkerKeeper:
         except Exception as error:  # whatever it is, there is no worker
             if process is not None:
                 await process.close(0.0)
+            if self._starts_anew and self._machine.phase is not Phase.closed:
+                self._starts_anew = False
+                self._life = asyncio.create_task(self._live(), name=f"life of {self.what}")
+                return
             self.failure = error
             self._died(process, telling.cause_of(error))
             self._has_gone()
@@ -300,6 +398,9 @@ class WorkerKeeper:
             self._died(process, "it lost its connection to the scheduler")
         elif reason.startswith((TERMINATED, TOO_SILENT, INTERNAL_ERROR)):
             self._died(process, f"it had to close: {reason}")
+        elif reason.startswith(RESTARTED):
+            self._last_death = (process.pid or 0, "it was restarted")
+            self._feed(WorkerLeft(reason, again=True, by_request=True))
         else:
             again = reason == LIFETIME and config.read(config.Worker).lifetime_restart
             self._feed(WorkerLeft(reason, again))

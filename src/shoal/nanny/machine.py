@@ -72,6 +72,7 @@ class WorkerLeft:
 
     reason: str
     again: bool = False  # another shall take its place, as at the end of a lifetime
+    by_request: bool = False  # somebody asked for that other, so it is no death
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,8 @@ class NannyMachine:
                 return self._on_ready(now)
             case WorkerDied():
                 return self._on_died(event, now)
-            case WorkerLeft(reason, again):
-                return self._on_left(reason, again, now)
+            case WorkerLeft():
+                return self._on_left(event, now)
             case Woke():
                 return self._on_woke(now)
             case _:
@@ -219,13 +220,16 @@ class NannyMachine:
         self._causes.clear()
         self.ndeaths = self._nquick = self._nmemory = 0
 
-    def _on_left(self, reason: str, again: bool, now: float) -> list[Effect]:
-        if again:
-            return self._on_died(WorkerDied(reason), now)
+    def _on_left(self, end: WorkerLeft, now: float) -> list[Effect]:
+        if end.by_request and self.phase is Phase.running:
+            self.phase = Phase.restarting
+            return [Start()]
+        if end.again:
+            return self._on_died(WorkerDied(end.reason), now)
         if self.phase in (Phase.closed, Phase.given_up):
             return []
         self.phase = Phase.closed
-        return [End(reason)]
+        return [End(end.reason)]
 
     def _on_woke(self, now: float) -> list[Effect]:
         if self.phase is not Phase.pausing:

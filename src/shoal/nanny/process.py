@@ -75,8 +75,11 @@ class ServiceProcess:
         """Whether it said that it is about to close, because a client has asked for that."""
         self.has_worked = False
         """Whether it said that it has finished a task."""
+        self.on_ask: Callable[[ServiceProcess, dict[str, Any]], None] | None = None
+        """Told of what the process asks its nanny; see `questions.py`."""
         self.memory_limit_nbytes = memory_limit_nbytes
         self._scratch_parent = scratch_parent(document.get("config"))
+        self._saying = asyncio.Lock()  # answers go out one after the other
         self._removing = threading.Lock()
         self._is_disowned = False  # it belongs to the process that ours is a fork of
         self._document = document
@@ -151,6 +154,11 @@ class ServiceProcess:
         """Tell it that what it waits for is there."""
         if self._channel is not None:
             await self._channel.say(json.dumps(words).encode() + b"\n")
+
+    async def answer(self, words: Mapping[str, Any]) -> None:
+        """Answer what it has asked; nothing happens if it is gone."""
+        async with self._saying:
+            await self.go(words)
 
     async def finished(self) -> None:
         """Wait until it has ended, however it does."""
@@ -357,6 +365,10 @@ class ServiceProcess:
     def _hear_worked(self, words: dict[str, Any]) -> None:
         self.has_worked = True
 
+    def _hear_ask(self, words: dict[str, Any]) -> None:
+        if self.on_ask is not None:
+            self.on_ask(self, words)
+
     def _hear_address(self, words: dict[str, Any]) -> None:
         """It is ready."""
         assert self._ready is not None
@@ -384,6 +396,7 @@ class ServiceProcess:
 
 WORDS: Final[dict[str, Callable[[ServiceProcess, dict[str, Any]], None]]] = {
     "address": ServiceProcess._hear_address,
+    "ask": ServiceProcess._hear_ask,
     "left": ServiceProcess._hear_left,
     "leaving": ServiceProcess._hear_leaving,
     "worked": ServiceProcess._hear_worked,

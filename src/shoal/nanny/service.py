@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping
+import os
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
 import dask.config
@@ -15,6 +16,8 @@ from shoal.comms.scheduler_file import read_scheduler_file
 from shoal.nanny.document import (
     WORKERS_LACK,
     document_of,
+    listed,
+    pickled_plugins,
     refuse_absent,
     require_plain,
     worker_environ,
@@ -23,6 +26,7 @@ from shoal.nanny.errors import NoSchedulerGiven, UnknownOption
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
 from shoal.observe.limits import memory_limit_bytes, thread_count
+from shoal.observe.preloading import Preloads, process_preloads
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import SchedulerToWorker
 from shoal.protocol.handshake import WORKER, Keyring
@@ -52,8 +56,6 @@ HARMLESS_OPTIONS: Final = frozenset(
         "lifetime_restart",
         "lifetime_stagger",
         "listen_address",
-        "preload_argv",
-        "preload_nanny_argv",
         "profile_cycle_interval",
         "protocol",
         "quiet",
@@ -80,7 +82,7 @@ class Nanny(WorkerKeeper):
         scheduler_file: str | None = None,
         worker_port: int = 0,
         nthreads: int | None = None,
-        local_directory: str | None = None,
+        local_directory: str | os.PathLike[str] | None = None,
         name: Any = None,
         memory_limit: str | float | None = "auto",
         validate: bool = False,
@@ -93,6 +95,11 @@ class Nanny(WorkerKeeper):
         port: int | None = None,
         config: Mapping[str, Any] | None = None,
         token: bytes | None = None,
+        preload: str | Sequence[str] | None = None,
+        preload_argv: Sequence[Any] | None = None,
+        preload_nanny: str | Sequence[str] | None = None,
+        preload_nanny_argv: Sequence[Any] | None = None,
+        plugins: Iterable[Any] = (),
         **options: Any,
     ) -> None:
         """Nothing happens until it is started.
@@ -107,23 +114,21 @@ class Nanny(WorkerKeeper):
             env: variables that are set in the worker's process before anything is imported.
             config: on top of the configuration that the worker gets, which is ours.
             token: what proves that it belongs to the cluster; None: looked for.
+            preload, preload_argv, plugins: of the worker.
+            preload_nanny, preload_nanny_argv: of ours; see `observe/preloading.py`; None: the
+                settings'.
 
         Raises:
             NoSchedulerGiven, UnsupportedOption, NotPlain, TypeError, ValueError: what can't be
                 used.
         """
         _check(options)
-        if scheduler_file is not None:
-            found = read_scheduler_file(scheduler_file)
-            if found is None:
-                raise NoSchedulerGiven(scheduler_file)
-            scheduler_ip, token = found.address, token or found.token
-        self.scheduler_address = _address_of(scheduler_ip, scheduler_port)
+        preloads = _preloads(self, preload_nanny, preload_nanny_argv)
+        self.scheduler_address, known = _find(scheduler_ip, scheduler_port, scheduler_file)
         nthreads = thread_count(nthreads)
         seconds = None if death_timeout is None else to_seconds(death_timeout)
-        self._token = token
-        self._environ = env
-        self._config = config
+        self._token = token or known
+        self._environ, self._config = env, config
         self._log_level = logging.WARNING if silence_logs is None else silence_logs
         given = _given(
             nthreads=nthreads,
@@ -132,10 +137,13 @@ class Nanny(WorkerKeeper):
             port=worker_port or port,
             host=host,
             contact_address=contact_address,
-            local_directory=local_directory,
+            local_directory=None if local_directory is None else os.fspath(local_directory),
             resources=None if resources is None else dict(resources),
             death_timeout=seconds,
             validate=validate,
+            preload=None if preload is None else listed(preload),
+            preload_argv=None if preload_argv is None else list(preload_argv),
+            plugins=pickled_plugins(plugins) or None,
         )
         self._options = require_plain("", given)
         super().__init__(
@@ -145,6 +153,7 @@ class Nanny(WorkerKeeper):
             self._find_address,
             self._probe,
             start_seconds=START_SECONDS + (seconds or _connect_seconds()),
+            preloads=preloads,
         )
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -182,7 +191,7 @@ class Nanny(WorkerKeeper):
                 log_level=self._log_level,
                 config=config,
             ),
-            environ=worker_environ(self._environ),
+            environ=worker_environ({**(self._environ or {}), **self.env}),
             memory_limit_nbytes=self.memory_limit,
         )
 
@@ -211,9 +220,32 @@ class Nanny(WorkerKeeper):
         return True
 
 
+def _preloads(
+    nanny: Nanny, preload: str | Sequence[str] | None, argv: Sequence[Any] | None
+) -> Preloads:
+    """Execute what is to run beside the worker's process; None: as is set."""
+    found = settings.read(settings.Nanny)
+    chosen = found.preload if preload is None else preload
+    return process_preloads(nanny, chosen, argv or found.preload_argv)
+
+
 def _connect_seconds() -> float:
     """How long a worker looks for its scheduler if nothing else is said."""
     return settings.read(settings.Comm).connect_seconds
+
+
+def _find(host: str | None, port: int | None, file: str | None) -> tuple[str, bytes | None]:
+    """The scheduler's address, and its token if the scheduler file has one.
+
+    Raises:
+        NoSchedulerGiven: there is none, or no such file.
+    """
+    if file is None:
+        return _address_of(host, port), None
+    found = read_scheduler_file(file)
+    if found is None:
+        raise NoSchedulerGiven(file)
+    return _address_of(found.address, port), found.token
 
 
 def _address_of(host: str | None, port: int | None) -> str:

@@ -1,13 +1,14 @@
-"""What a scheduler and its workers are, as the plain mapping that users know."""
+"""What a scheduler and its workers are, as the plain mappings that users know."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from html import escape
 from typing import Any
 
-import msgspec
+from dask.utils import format_bytes
 
-from shoal.protocol.questions import Identity
+from shoal.protocol.questions import Identity, WorkerIdentity
 
 
 class FactsOfScheduler(dict[str, Any]):
@@ -36,10 +37,100 @@ class FactsOfScheduler(dict[str, Any]):
             workers=by_address,
         )
 
+    def _repr_html_(self) -> str:
+        return _table(
+            ["Worker", "Name", "Threads", "Memory limit", "Results"],
+            [
+                [
+                    address,
+                    worker["name"],
+                    worker["nthreads"],
+                    format_bytes(worker["memory_limit"]) if worker["memory_limit"] else "none",
+                    format_bytes(worker.get("nbytes", 0)),
+                ]
+                for address, worker in self["workers"].items()
+            ],
+            f"Scheduler at {self['address']}: {self['n_workers']} workers, "
+            f"{self['total_threads']} threads, {format_bytes(self['total_memory'])}",
+        )
+
+
+class WhoHas(dict[Any, tuple[str, ...]]):
+    """Key → addresses of the workers that hold its result."""
+
+    def _repr_html_(self) -> str:
+        rows = [[key, len(holders), ", ".join(holders)] for key, holders in self.items()]
+        return _table(["Key", "Copies", "Workers"], rows)
+
+
+class HasWhat(dict[str, tuple[Any, ...]]):
+    """Address of a worker → keys of the results that it holds."""
+
+    def _repr_html_(self) -> str:
+        rows = [[address, len(keys), ", ".join(map(str, keys))] for address, keys in self.items()]
+        return _table(["Worker", "Results", "Keys"], rows)
+
 
 def facts_of_identity(identity: Identity) -> FactsOfScheduler:
     """From what a scheduler says of itself."""
-    workers = map(msgspec.structs.asdict, identity.workers)
-    return FactsOfScheduler.of(
-        identity.id, identity.address, identity.started_at, identity.services, workers
+    facts = FactsOfScheduler.of(
+        identity.id,
+        identity.address,
+        identity.started_at,
+        identity.services,
+        map(facts_of_worker, identity.workers),
     )
+    if identity.nworkers > len(identity.workers):  # not all of them are described
+        facts["n_workers"] = identity.nworkers
+        facts["total_threads"] = identity.total_nthreads
+        facts["total_memory"] = identity.total_memory
+    return facts
+
+
+def facts_of_worker(worker: WorkerIdentity) -> dict[str, Any]:
+    """A worker as users know it; `metrics` has what upstream measures, 0 of what we don't."""
+    return {
+        "address": worker.address,
+        "id": worker.id,
+        "name": worker.name,
+        "host": worker.host,
+        "nthreads": worker.nthreads,
+        "memory_limit": worker.memory_limit,
+        "pid": worker.pid,
+        "resources": dict(worker.resources),
+        "status": worker.status,
+        "nprocessing": worker.nprocessing,
+        "nbytes": worker.nbytes,
+        "local_directory": worker.local_directory,
+        "last_seen": worker.heard_at,
+        "services": dict(worker.services),
+        "nanny": worker.nanny or None,
+        "metrics": _metrics_of(worker),
+    }
+
+
+def _metrics_of(worker: WorkerIdentity) -> dict[str, Any]:
+    counts = {
+        "memory": worker.nresults,
+        "executing": min(worker.nsent, worker.nthreads),
+        "ready": max(0, worker.nprocessing - worker.nthreads),
+    }
+    return {
+        "task_counts": {name: count for name, count in counts.items() if count},
+        "managed_bytes": worker.nbytes,
+        "spilled_bytes": {"memory": 0, "disk": 0},
+        "transfer": {"incoming_bytes": worker.received_bytes, "incoming_count": 0},
+        "cpu": worker.cpu_percent,
+        "memory": worker.memory_bytes,
+        "time": worker.heard_at,
+    }
+
+
+def _table(columns: list[str], rows: list[list[Any]], title: str = "") -> str:
+    """HTML for notebooks."""
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    caption = f"<caption>{escape(title)}</caption>" if title else ""
+    return f"<table>{caption}<tr>{head}</tr>{body}</table>"

@@ -6,10 +6,19 @@ about to wait says so, and the worker puts a substitute in its place for as long
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
+from uuid import uuid4
+
+_PROCESS: Final = uuid4().hex
+
+
+def this_process() -> str:
+    """A name of this process that no other has, on whatever host; those of forks differ too."""
+    return f"{_PROCESS}-{os.getpid()}"
 
 
 class TaskHost(Protocol):
@@ -26,6 +35,9 @@ class TaskHost(Protocol):
     @property
     def before_close(self) -> list[Callable[[], object]]:
         """Functions that are called, on its loop, as it begins to close."""
+
+    def log_event(self, topic: Any, msg: Any) -> None:
+        """Tell something under a topic, or several.  From any thread."""
 
     def on_waiting(self, task: RunningTask, change: int) -> None:
         """`task` waits for so many results of others more, or less.  From any thread."""
@@ -65,10 +77,14 @@ class _Waiting:
 _OUTSIDE: Final = nullcontext()
 
 
-def waiting_for_tasks() -> AbstractContextManager[None]:
+def waiting_for_tasks(task: RunningTask | None = None) -> AbstractContextManager[None]:
     """While this context lasts, the calling task waits for others.
+
+    Args:
+        task: in place of the calling one, for code that does not run where that does.
 
     Cost outside of tasks: 0.2 us.
     """
-    task = current_task.get()
+    if task is None:
+        task = current_task.get()
     return _OUTSIDE if task is None else _Waiting(task)

@@ -14,5 +14,8 @@ TERMINATED: Final = "SIGTERM"
 LIFETIME: Final = "lifetime"
 """It has lived as long as the setting `worker.lifetime` allows."""
 
+RESTARTED: Final = "restarted"
+"""A client has asked for another process in its place."""
+
 INTERNAL_ERROR: Final = "internal error"
 """A bug: what it knows can't be relied upon any more."""

@@ -12,8 +12,15 @@ from typing import Any, NoReturn, Protocol, Self
 from shoal.ids import Key
 from shoal.observe.errors import NotInView, ReadOnlyView
 from shoal.observe.facts import FactsOfScheduler, facts_of_identity
-from shoal.observe.shown import ShownScheduler, ShownTask, ShownWorker, shown_story
+from shoal.observe.shown import (
+    ShownScheduler,
+    ShownTask,
+    ShownTransition,
+    ShownWorker,
+    shown_story,
+)
 from shoal.observe.status import Status
+from shoal.observe.stimuli import read_stimuli
 from shoal.observe.views import MappingView
 from shoal.protocol import questions
 from shoal.protocol.keys import from_canonical, to_canonical
@@ -256,9 +263,10 @@ class RemoteScheduler(_View, ShownScheduler[RemoteWorker]):
 
     # --- what is asked for -------------------------------------------------------------------
 
-    def identity(self) -> FactsOfScheduler:
-        """What it and its workers are, as plain values."""
-        return facts_of_identity(self._ask(questions.SchedulerIdentity))
+    def identity(self, n_workers: int = -1) -> FactsOfScheduler:
+        """What it and so many of its workers are, as plain values; -1: all."""
+        asked = self._ask(lambda n: questions.SchedulerIdentity(n, n_workers))
+        return facts_of_identity(asked)
 
     @property
     def workers(self) -> dict[str, RemoteWorker]:
@@ -321,7 +329,8 @@ class RemoteScheduler(_View, ShownScheduler[RemoteWorker]):
         asked = None if workers is None else list(workers)
         return dict(self._ask(lambda n: questions.NThreads(n, asked)))
 
-    def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
-        """The recorded transitions of these keys, oldest first."""
-        asked = [to_canonical(key) for key in keys]
-        return shown_story(self._ask(lambda n: questions.Story(n, asked)))
+    def story(self, *keys_or_stimuli: object) -> list[ShownTransition]:
+        """The recorded transitions of keys or tasks, or by stimuli, oldest first."""
+        words = [getattr(asked, "key", asked) for asked in keys_or_stimuli]
+        keys, steps = [to_canonical(word) for word in words], read_stimuli(words).steps
+        return shown_story(self._ask(lambda n: questions.Story(n, keys, steps)))

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from shoal.comms.addresses import parse_address
+from shoal.observe.clock import seconds_ahead
+from shoal.observe.stimuli import stimulus_of
 from shoal.protocol.keys import from_canonical
 from shoal.protocol.questions import Transition
 
@@ -153,9 +155,21 @@ class ShownScheduler(Protocol[W]):
         return sum(worker.memory_limit for worker in self.workers.values())
 
 
-def shown_story(records: Iterable[Transition]) -> list[tuple[object, str, str, str, float]]:
-    """Transitions as users know them: key, before, after, cause, when (s, monotonic)."""
+ShownTransition = tuple[object, str, str, dict[object, str], str, float]
+"""Key, state before, state after, nothing, stimulus, when (s since the epoch)."""
+
+
+def shown_story(records: Iterable[Transition]) -> list[ShownTransition]:
+    """Transitions as users know them; of a scheduler on this machine."""
+    ahead = seconds_ahead()
     return [
-        (from_canonical(record.key), record.start, record.finish, record.cause, record.at)
+        (
+            from_canonical(record.key),
+            record.start,
+            record.finish,
+            {},
+            stimulus_of(record.cause, record.step),
+            record.at + ahead,
+        )
         for record in records
     ]

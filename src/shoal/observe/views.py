@@ -5,13 +5,23 @@ kept up to date, and nothing can be changed through it.  The scheduler serves th
 stand below it and know its entities by their attributes only.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from shoal.ids import Key
-from shoal.observe.shown import ShownScheduler, ShownTask, ShownWorker, shown_story
+from shoal.observe.shown import (
+    ShownScheduler,
+    ShownTask,
+    ShownTransition,
+    ShownWorker,
+    shown_story,
+)
 from shoal.observe.status import Status
+from shoal.observe.stimuli import read_stimuli
 from shoal.protocol.keys import from_canonical, to_canonical
+from shoal.protocol.messages import TaskOptions
+from shoal.protocol.questions import Transition
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -188,6 +198,19 @@ class TaskView(_View, ShownTask):
     worker_restrictions = host_restrictions
 
     @property
+    def resource_restrictions(self) -> dict[str, float] | None:
+        """What it has of its worker while it runs; None: nothing."""
+        return dict(self._entity.options.resources) or None
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        """What was said about it, where that is not as usual."""
+        options, usual = self._entity.options, TaskOptions()
+        names = ("priority", "retries", "workers", "allow_other_workers", "resources")
+        said = {name: getattr(options, name) for name in names}
+        return {name: value for name, value in said.items() if value != getattr(usual, name)}
+
+    @property
     def loose_restrictions(self) -> bool:
         """Whether restrictions are a preference only."""
         return bool(self._entity.options.allow_other_workers)
@@ -207,6 +230,11 @@ class WorkerView(_View, ShownWorker):
     def nprocessing(self) -> int:
         """Tasks that were given to it."""
         return len(self._entity.processing)
+
+    @property
+    def versions(self) -> dict[str, dict[str, str]]:
+        """What is installed there, as it has told: `packages`, name -> version."""
+        return {"packages": self._entity.versions}
 
     @property
     def occupancy(self) -> float:
@@ -250,10 +278,13 @@ class SchedulerView(ShownScheduler[WorkerView]):
     def __init__(self, state: Any, story: Any) -> None:
         self._state = state
         self._story = story
+        self._gone: Mapping[Key, Any] = {}  # tasks that plugins are just told the end of
 
     @property
     def tasks(self) -> MappingView[object, TaskView]:
         """Tasks by the user's key."""
+        if self._gone:
+            return view_of_tasks(ChainMap(self._state.tasks, dict(self._gone)))
         return view_of_tasks(self._state.tasks)
 
     @property
@@ -263,8 +294,9 @@ class SchedulerView(ShownScheduler[WorkerView]):
 
     @property
     def clients(self) -> dict[str, ClientView]:
-        """Clients by name."""
-        return {client.name: ClientView(client) for client in self._state.clients.values()}
+        """Clients by name, and those that only stand for what results are kept for."""
+        clients = (*self._state.clients.values(), *self._state.keepers.values())
+        return {client.name: ClientView(client) for client in clients}
 
     @property
     def task_prefixes(self) -> MappingView[str, PrefixView]:
@@ -288,12 +320,9 @@ class SchedulerView(ShownScheduler[WorkerView]):
         return occupied * PROCESSING_SECONDS
 
     @property
-    def transition_log(self) -> list[tuple[object, str, str, str, float]]:
-        """Recorded transitions: key, before, after, cause, when (s, monotonic); oldest first."""
-        return [
-            (from_canonical(key), before, after, cause, at)
-            for at, key, before, after, cause, _ in self._story
-        ]
+    def transition_log(self) -> list[ShownTransition]:
+        """All recorded transitions, oldest first."""
+        return shown_story(Transition(*record) for record in self._story)
 
     def get_who_has(self, keys: Iterable[object] | None = None) -> dict[object, list[str]]:
         """Addresses of the holders of each key; of all keys if none is named."""
@@ -332,6 +361,12 @@ class SchedulerView(ShownScheduler[WorkerView]):
         asked = list(self.workers) if workers is None else list(workers)
         return {w: self.workers[w].nthreads for w in asked}
 
-    def story(self, *keys: object) -> list[tuple[object, str, str, str, float]]:
-        """The recorded transitions of these keys, oldest first.  Cost: O(records)."""
-        return shown_story(self._story.about(to_canonical(key) for key in keys))
+    def story(self, *keys_or_stimuli: object) -> list[ShownTransition]:
+        """The recorded transitions of keys or tasks, or by stimuli, oldest first.
+
+        Cost: O(records).
+        """
+        keys = [getattr(asked, "key", asked) for asked in keys_or_stimuli]
+        steps = read_stimuli(keys).steps
+        found = self._story.where(frozenset(map(to_canonical, keys)), frozenset(steps))
+        return shown_story(found)

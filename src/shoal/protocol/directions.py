@@ -5,7 +5,7 @@ A new subject is a file with a SUBJECT, and a row here.  Tags that are free, for
 
     200 to 239  coordination        280 to 299  metadata, topics, logs
     240 to 249  actors              300 to 309  named operations, servers
-    250 to 259  plugins             310 to 319  descriptions of tasks, replay
+    250 to 259  plugins             330 to 339  descriptions of tasks, replay
     260 to 279  the cluster's memory and members: replicate, rebalance, retire, restart
 """
 
@@ -16,10 +16,18 @@ import msgspec
 from shoal.protocol import (
     answers,
     coordination,
+    datasets,
+    detached,
+    holding,
+    logs,
+    looking,
     membership,
     messages,
+    metadata,
+    plugins,
     questions,
     running,
+    topics,
     transfers,
 )
 from shoal.protocol.answers import Answer
@@ -33,7 +41,15 @@ SUBJECTS: Final[tuple[Subject, ...]] = (
     transfers.SUBJECT,
     running.SUBJECT,
     membership.SUBJECT,
+    looking.SUBJECT,
+    holding.SUBJECT,
     coordination.SUBJECT,
+    plugins.SUBJECT,
+    datasets.SUBJECT,
+    topics.SUBJECT,
+    metadata.SUBJECT,
+    logs.SUBJECT,
+    detached.SUBJECT,
 )
 
 

@@ -40,10 +40,16 @@ def to_canonical(key: object) -> Key:
 
 
 def from_canonical(key: Key) -> object:
-    """The user's form of a canonical key.  Cost: 0.1 us for a string, 10 us for a tuple."""
+    """The user's form of a canonical key; the text of one that is none, as a peer may send it.
+
+    Cost: 0.1 us for a string, 10 us for a tuple.
+    """
     if not key.startswith(MARK):
         return key
-    return ast.literal_eval(key[len(MARK) :])
+    try:
+        return ast.literal_eval(key[len(MARK) :])
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return to_text(key)
 
 
 def to_text(key: Key) -> str:

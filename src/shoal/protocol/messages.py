@@ -52,6 +52,7 @@ class RegisterClient(Message, frozen=True, tag=1):
 
     name: str
     versions: dict[str, str] = {}
+    watches_members: bool = False  # tell it of workers that come and go, as `looking` has it
 
 
 class DefineClientCode(Message, frozen=True, tag=2):
@@ -133,6 +134,8 @@ class ClientWelcome(Message, frozen=True, tag=20):
     scheduler_id: str = ""
     versions: dict[str, str] = {}
     services: dict[str, int] = {}  # what else the scheduler's process serves -> its port
+    started_at: float = 0.0  # seconds since the epoch
+    workers_versions: dict[str, dict[str, str]] = {}  # of those that have others than the client
 
 
 class TaskInMemory(Message, frozen=True, tag=21):
@@ -192,6 +195,10 @@ class RegisterWorker(Message, frozen=True, tag=40):
     versions: dict[str, str] = {}
     predecessor: int = 0  # process id, on the same host, of the one whose place it takes
     predecessor_death: str = ""  # how that one ended, for people
+    local_directory: str = ""  # where its tasks may leave files; it need not be there yet
+    nanny: str = ""  # who keeps its process, if that can be reached
+    services: dict[str, int] = {}  # what else its process serves -> the port
+    has_nanny: bool = False  # somebody starts another in its place if he is asked to
 
 
 class TaskFinished(Message, frozen=True, tag=41):
@@ -250,6 +257,7 @@ class WorkerHeartbeat(Message, frozen=True, tag=47):
     memory_bytes: int = 0  # of its process
     nexecuting: int = 0
     nwaiting: int = 0  # tasks that wait for others' results; their threads have substitutes
+    cpu_percent: float = 0.0  # of one CPU, since the last one
 
 
 class WorkerLeaving(Message, frozen=True, tag=48):

@@ -33,6 +33,7 @@ class SchedulerIdentity(Message, frozen=True, tag=113):
     """What the scheduler and its workers are."""
 
     request: int
+    nworkers: int = -1  # describe so many of the workers; -1: all
 
 
 class WorkerIdentity(Part, frozen=True):
@@ -49,6 +50,15 @@ class WorkerIdentity(Part, frozen=True):
     status: str = "running"
     nprocessing: int = 0  # tasks that were given to it
     nbytes: int = 0  # of the results that it holds
+    nresults: int = 0  # that it holds
+    nsent: int = 0  # runs that it has been sent and not answered
+    memory_bytes: int = 0  # of its process
+    cpu_percent: float = 0.0  # of one CPU
+    received_bytes: int = 0  # of results that came from elsewhere, in all its life
+    heard_at: float = 0.0  # wall clock, for display
+    local_directory: str = ""
+    nanny: str = ""  # whoever keeps its process; nanny+<its address>: reached through it
+    services: dict[str, int] = {}
 
 
 class Identity(Part, frozen=True):
@@ -59,6 +69,9 @@ class Identity(Part, frozen=True):
     started_at: float  # wall clock, for display
     workers: list[WorkerIdentity]
     services: dict[str, int] = {}
+    nworkers: int = 0  # all, described or not
+    total_nthreads: int = 0
+    total_memory: int = 0
 
 
 class Story(Message, frozen=True, tag=118):
@@ -66,6 +79,7 @@ class Story(Message, frozen=True, tag=118):
 
     request: int
     keys: list[Key]
+    causes: list[tuple[str, int]] = []  # those of these steps as well: what was said, which step
 
 
 class Transition(Part, frozen=True):

@@ -22,6 +22,7 @@ class RunOnWorkers(Message, frozen=True, tag=117):
     payload: bytes  # pickled (function, args, kwargs)
     workers: list[str] | None = None
     wait: bool = True
+    nanny: bool = False  # where their nannies are; those without one are left out
 
 
 class RunFunction(Message, frozen=True, tag=140):

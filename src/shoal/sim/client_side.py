@@ -8,6 +8,7 @@ from shoal.client.machine.invariants import check as check_client
 from shoal.ids import ClientTaskId, Epoch, Key, TaskId
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.directions import answered
+from shoal.protocol.holding import TaskRetried
 from shoal.protocol.membership import AwaitWorkers
 from shoal.protocol.messages import (
     ClientWelcome,
@@ -24,15 +25,17 @@ from shoal.protocol.messages import (
 from shoal.protocol.questions import WhoHas
 from shoal.protocol.transfers import PlaceScatter
 from shoal.sim.locking import Locking
+from shoal.sim.members import Members
 from shoal.sim.network import End
 from shoal.sim.plan import Act, Ask, Cancel, Release, Scatter, Submit, Want
 from shoal.sim.scattering import Make, ScatterCall
 from shoal.sim.slicing import Graph, in_order, prefix_of
 from shoal.sim.specs import TaskSpec, Value, from_bytes, function_payload
 from shoal.sim.stage import Stage
+from shoal.sim.trading import Trading
 from shoal.sim.wire import FROM_CLIENT
 
-Resolved = ClientWelcome | TaskInMemory | TaskErred | TaskLost | TaskCancelled
+Resolved = ClientWelcome | TaskInMemory | TaskErred | TaskLost | TaskRetried | TaskCancelled
 
 
 class Call(NamedTuple):
@@ -55,6 +58,16 @@ class ClientActor:
         self.is_over = False
         self.unanswered: dict[int, Call] = {}  # by request
         self.locking = Locking(self.call, self.machine.say, self.after, self._lock_is_held)
+        self.trading = Trading(
+            name,
+            self.call,
+            self.machine.say,
+            self.after,
+            self._value_is_given,
+            self._values_are_taken,
+        )
+        self.members = Members(self.call, self.machine)
+        self._trades = stage.trades  # of the scheduler that will answer
         self._placing: dict[int, tuple[ScatterCall, ClientTaskId]] = {}  # by request
         self._scattering: list[ScatterCall] = []
         self._next_request = 1
@@ -215,6 +228,12 @@ class ClientActor:
 
     def _lock_is_held(self, name: str) -> None:
         self.stage.lock_is_held(self.name, name)
+
+    def _value_is_given(self, value: str) -> None:
+        self._trades.given[value] = None
+
+    def _values_are_taken(self, values: Sequence[str]) -> None:
+        self.stage.values_are_taken(self.name, values)
 
     def release_all(self) -> None:
         """Drop every future."""

@@ -1,5 +1,7 @@
 """Who takes part in one run, and who is where."""
 
+from collections.abc import Sequence
+
 from shoal.ids import Epoch
 from shoal.sim.client_side import ClientActor
 from shoal.sim.faults import SCHEDULER, client_name, worker_name
@@ -8,6 +10,7 @@ from shoal.sim.oracle import Oracle
 from shoal.sim.plan import Plan, WorkerPlan
 from shoal.sim.scheduler_side import SchedulerActor
 from shoal.sim.stage import Stage
+from shoal.sim.trading import Trades
 from shoal.sim.worker_side import WorkerActor
 
 
@@ -89,6 +92,15 @@ class Cluster(Stage):
             if other.name != client and name in other.locking.holding and other.end.is_whole:
                 self.fail("one holds a lock", f"{client} and {other.name} hold {name!r}")
 
+    def values_are_taken(self, client: str, values: Sequence[str]) -> None:
+        """What somebody has who is still connected can't come a second time."""
+        connected = [other.name for other in self.live_clients() if other.end.is_whole]
+        for value in values:
+            before = self.trades.taken.get(value)
+            if before in connected:
+                self.fail("values are taken once", f"{client} and {before} took {value!r}")
+            self.trades.taken[value] = client
+
     def _restart_client(self, index: int, client: ClientActor) -> None:
         if self.clients[index] is client:
             self.start_client(index)
@@ -97,6 +109,7 @@ class Cluster(Stage):
         """The scheduler's process dies; one that knows nothing takes its place."""
         old = self.scheduler
         self.oracle = Oracle(self.specs)
+        self.trades = Trades()
         self.epoch = Epoch(self.epoch + 1)
         self.scheduler = SchedulerActor(self)
         old.die()

@@ -117,6 +117,17 @@ def calls_are_answered(cluster: Cluster) -> Iterator[str]:
             yield f"{client.name} waits for the answer to {call.act!r}, its call {request}"
 
 
+def given_values_are_there(cluster: Cluster) -> Iterator[str]:
+    """What was put into a queue is in it, or was had by somebody."""
+    there: dict[str, None] = {}
+    for queue in cluster.scheduler.machine.state.queues.values():
+        for items in (queue.items, *queue.taken.values()):
+            there.update(dict.fromkeys(item.value[0].decode() for item in items))
+    for value in cluster.trades.given:
+        if value not in there and value not in cluster.trades.taken:
+            yield f"{value!r} was put into a queue, is not there, and nobody has had it"
+
+
 def everybody_is_back(cluster: Cluster) -> Iterator[str]:
     """The scheduler knows each worker and each client that is there."""
     state = cluster.scheduler.machine.state
@@ -240,8 +251,21 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("tasks by number", state.task_by_id),
         ("unrunnable tasks", state.unrunnable),
         ("clients", state.clients),
+        ("names that keep results", state.keepers),
+        ("clients that watch", state.watching),
         ("codes", state.codes),
         ("locks", state.locks),
+        ("joint locks", state.joints.claims),
+        ("lines for joint locks", state.joints.lines),
+        ("incomplete tasks", dict(enumerate(state.incomplete))),
+        ("demands", state.demands),
+        ("copies on their way", state.copies.on_way),
+        ("goals for copies", state.copies.goals),
+        ("retirements", state.copies.retiring),
+        ("calls for copies", dict(enumerate(state.copies.calls))),
+        ("calls for workers", dict(enumerate(state.restarts))),
+        ("wishes for logs", state.forwarding),
+        ("collections of ended tasks", state.collections),
     ):
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"
@@ -250,6 +274,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
             ("processing", worker.processing),
             ("has_what", worker.has_what),
             ("leftovers", worker.leftovers),
+            ("claims", worker.claims),
             ("told", worker.told),
             ("nbytes", worker.nbytes),
             ("nsent", worker.nsent),
@@ -295,6 +320,7 @@ ENDED: Final[tuple[Invariant, ...]] = (
     wanted_work_ends,
     clients_hear_of_it,
     calls_are_answered,
+    given_values_are_there,
     everybody_is_back,
     wants_have_futures,
     replicas_are_booked,

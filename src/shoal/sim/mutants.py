@@ -113,8 +113,44 @@ MUTANTS: Final = (
     Mutant(
         "a claim that is given up ends the one that holds the lock",
         "shoal.scheduler.machine.coordination.locks",
-        "    if lock.holder != claim:\n",
+        "    if claim not in lock.held:\n",
         "    if False:\n",
+    ),
+    Mutant(
+        "runs have resources that nobody counts",
+        "shoal.scheduler.machine.filling",
+        "        claim(worker, task.run, task)\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "resources that came back are still held",
+        "shoal.scheduler.machine.demands",
+        "    resources = worker.claims.pop(run, None)\n",
+        "    resources = worker.claims.get(run)\n",
+    ),
+    Mutant(
+        "a worker that goes on working is not told to those who wait for one",
+        "shoal.scheduler.machine.retiring",
+        "    answer_waiting_calls(core, worker)\n",
+        "",
+    ),
+    Mutant(
+        "what was taken from a queue is lost with who had not received it",
+        "shoal.scheduler.machine.coordination.queues",
+        "        queue.items.extendleft(reversed(queue.taken.pop(claim, [])))\n",
+        "        queue.taken.pop(claim, None)\n",
+    ),
+    Mutant(
+        "what was received from a queue is there again",
+        "shoal.scheduler.machine.coordination.queues",
+        "    if message.is_received:\n",
+        "    if False:\n",
+    ),
+    Mutant(
+        "several names are held before all of them are free",
+        "shoal.scheduler.machine.coordination.joints",
+        "        if joint.holding or len(free) < joint.count:\n",
+        "        if joint.holding:\n",
     ),
     Mutant(
         "a cancelled want may be shared by a new future",

@@ -8,6 +8,7 @@ and whether a failure may be blamed on anything.
 from collections.abc import Iterable, Iterator, Mapping
 
 from shoal.ids import ClientTaskId, CodeId, Key, TaskId
+from shoal.protocol.membership import RestartWorkers
 from shoal.protocol.messages import (
     CancelTasks,
     DefineClientCode,
@@ -129,11 +130,25 @@ class Oracle:
                     self._want(client, number, self.known[key])
             case CancelTasks(tasks, force):
                 self._cancelled(client, tasks, force)
-            case PlaceScatter(request, first):
+            case RestartWorkers(lets_go=True):
+                self._end_all()
+            case PlaceScatter(request, first, again=again):
                 for i, spec in enumerate(self.placed[client, request]):
-                    self._placed(client, ClientTaskId(first + i), spec)
+                    number = ClientTaskId(first + i)
+                    if not again or number in self.by_number[client]:  # else it was let go of
+                        self._placed(client, number, spec)
             case _:
                 pass  # it changes nothing that is wanted
+
+    def _end_all(self) -> None:
+        """Nobody wants anything any more."""
+        for client, held in self.held.items():
+            self._drop(client, list(self.by_number[client]))
+            for number, instance in held.items():
+                del instance.holds[client, number]
+            instances = list(held.values())
+            held.clear()
+            self._forget_unneeded(instances)
 
     def bind(self, numbers: Mapping[Key, TaskId]) -> None:
         """Learn the scheduler's numbers of keys that it has just heard of."""

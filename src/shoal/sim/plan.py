@@ -86,6 +86,63 @@ class HoldLock:
     name: str
     seconds: float
     patience_seconds: float  # how long to wait for it; 0: not at all; inf: as long as it takes
+    others: tuple[str, ...] = ()  # to be held together with it: then it is a joint one
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """Put a value into a queue, or take so many out of it."""
+
+    at: float
+    client: int
+    name: str
+    count: int  # 0: put one
+    patience_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Have all tried again that has failed."""
+
+    at: float
+    client: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate:
+    """Have so many copies of some of what is wanted."""
+
+    at: float
+    client: int
+    every: int = 1  # of so many wants, one
+    ncopies: int = 0  # 0: everywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """Have memory evened out."""
+
+    at: float
+    client: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetireSome:
+    """Have some workers let go without losing anything; others take their places."""
+
+    at: float
+    client: int
+    workers: tuple[int, ...]
+    patience_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Have everything cancelled, and all workers replaced."""
+
+    at: float
+    client: int
+    seconds: float  # in which the others must be there
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +153,22 @@ class Leave:
     client: int
 
 
-Act: TypeAlias = Submit | Release | Cancel | Want | Scatter | Ask | HoldLock | Leave
+Act: TypeAlias = (
+    Submit
+    | Release
+    | Cancel
+    | Want
+    | Scatter
+    | Ask
+    | HoldLock
+    | Trade
+    | Retry
+    | Replicate
+    | Rebalance
+    | RetireSome
+    | Restart
+    | Leave
+)
 
 # --- what goes wrong -------------------------------------------------------------------------
 

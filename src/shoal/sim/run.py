@@ -26,9 +26,15 @@ from shoal.sim.plan import (
     HoldLock,
     Leave,
     Plan,
+    Rebalance,
     Release,
+    Replicate,
+    Restart,
+    RetireSome,
+    Retry,
     Scatter,
     Submit,
+    Trade,
     Want,
 )
 from shoal.sim.violation import Violation
@@ -174,6 +180,11 @@ def _perform(cluster: Cluster, act: Act) -> None:
             client.ask(act)
         case HoldLock():
             client.locking.hold(act)
+        case Trade():
+            client.trading.trade(act)
+        case Retry() | Replicate() | Rebalance() | RetireSome() | Restart():
+            client.members.do(act)
+            client.flush()
         case Leave():
             client.leave()
 

@@ -112,6 +112,8 @@ class SchedulerActor:
     def _is_stale(self, worker: Worker, message: Message) -> bool:
         if not isinstance(message, TaskFinished | TaskFailed | RunReturned | InputsUnavailable):
             return False
+        if message.run in worker.claims:
+            return False  # what it had is there for others now
         task = self.machine.state.task_by_id.get(message.task)
         return task is None or task.run != message.run or task.worker is not worker
 

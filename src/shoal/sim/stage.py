@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from shoal.ids import ClientTaskId, Epoch, RunId
+from shoal.ids import ClientTaskId, Epoch, RunId, TaskId
 from shoal.protocol.answers import Answer
 from shoal.protocol.codec import Decoder
 from shoal.protocol.messages import Failure, Message, RunTask
@@ -14,6 +14,7 @@ from shoal.sim.plan import Ambush, Plan, Scatter, Submit
 from shoal.sim.specs import TaskSpec, Value
 from shoal.sim.streams import Streams
 from shoal.sim.trace import Trace
+from shoal.sim.trading import Trades
 from shoal.sim.transfers import Holder, Transfers
 from shoal.sim.violation import Violation
 from shoal.sim.wire import through
@@ -34,6 +35,7 @@ class Stage(ABC):
         self.oracle = Oracle(self.specs)
         self.settings = SchedulerSettings(**dict(plan.settings))  # type: ignore[arg-type]
         self.epoch = Epoch(1)  # the scheduler's
+        self.trades = Trades()
         self.nended: dict[str, int] = {}  # runs by label, for tasks that fail a few times
         self.nmessages = 0
         self.is_calm = False  # faults are over
@@ -62,6 +64,10 @@ class Stage(ABC):
     @abstractmethod
     def lock_is_held(self, client: str, name: str) -> None:
         """A client has been granted a lock: nobody else may have it."""
+
+    @abstractmethod
+    def values_are_taken(self, client: str, values: Sequence[str]) -> None:
+        """A client has taken values from a queue: nobody else may have them."""
 
     @abstractmethod
     def close_worker(self, address: str) -> None:
@@ -139,6 +145,11 @@ class Stage(ABC):
                 f"{message.key!r} runs on {address}, and may only on {allowed}",
                 message.key,
             )
+
+    def resources_of(self, task: TaskId, epoch: Epoch) -> dict[str, float]:
+        """What a task needs while it runs."""
+        instance = self.oracle.by_task.get(task) if epoch == self.epoch else None
+        return {} if instance is None else instance.options.resources
 
     def _whose(self, fingerprint: int) -> str:
         for instance in self.oracle.by_task.values():

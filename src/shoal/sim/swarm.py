@@ -14,7 +14,17 @@ from shoal.sim.network import Weather
 from shoal.sim.plan import Act, Fault, Plan, RestartScheduler, Submit, WorkerPlan
 from shoal.sim.specs import TaskSpec
 from shoal.sim.streams import Streams
-from shoal.sim.workloads import Maker, Script, Tuning, locking, random_graph
+from shoal.sim.workloads import (
+    Maker,
+    Script,
+    Tuning,
+    has_slots,
+    joint_locking,
+    locking,
+    members,
+    random_graph,
+    trading,
+)
 
 FEATURES: Final = (
     "graph",
@@ -41,6 +51,12 @@ FEATURES: Final = (
 LOCKS: Final = "locks"
 """Claimed in some seeds, by chance of their own."""
 
+TRADES: Final = "trades"
+"""Values go through a queue in some seeds."""
+
+MEMBERS: Final = "members"
+"""Workers are retired and restarted, results copied and moved, in some seeds."""
+
 RARE: Final = {"restart_scheduler": 0.1, "client": 0.3, "let_go": 0.3}
 """Kinds of faults that end so much of a run that they hide others, and how often they exist."""
 
@@ -52,6 +68,10 @@ def expand(seed: int) -> Plan:
     features = frozenset(name for name in FEATURES if dice.random() < 0.6)
     if streams.of("locks").random() < 0.3:
         features |= {LOCKS}
+    if streams.of("trades").random() < 0.3:
+        features |= {TRADES}
+    if streams.of("members").random() < 0.35:
+        features |= {MEMBERS}
     kinds = [kind for kind in KINDS if dice.random() < RARE.get(kind, 0.45)]
     if dice.random() < 0.05:
         kinds = []
@@ -92,8 +112,7 @@ def _workers(dice: Random, span_seconds: float) -> tuple[WorkerPlan, ...]:
         WorkerPlan(
             nthreads=dice.choice((1, 1, 2, 4)),
             joins_at=0.0 if dice.random() < 0.7 else dice.random() * span_seconds,
-            # At least the first offers what tasks may ask for.
-            resources=(("slots", float(dice.choice((1, 2)))),) if i == 0 or i % 2 else (),
+            resources=(("slots", float(dice.choice((1, 2)))),) if has_slots(i) else (),
         )
         for i in range(nworkers)
     )
@@ -132,6 +151,11 @@ def _acts(
         acts += script.write(max(2, ntasks // nclients))
         if LOCKS in features:
             acts += locking(streams.of(f"locks {client}"), client, span_seconds)
+            acts += joint_locking(streams.of(f"joints {client}"), client, span_seconds)
+        if TRADES in features:
+            acts += trading(streams.of(f"trades {client}"), client, span_seconds)
+        if MEMBERS in features:
+            acts += members(streams.of(f"members {client}"), client, span_seconds, nworkers)
     return sorted(acts, key=lambda act: act.at)
 
 

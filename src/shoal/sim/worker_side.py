@@ -72,6 +72,8 @@ class WorkerActor:
             )
         )
         self.store: dict[TaskId, Value] = {}
+        self._used: dict[Run, dict[str, float]] = {}  # resources, by what executes
+        self._has_reconnected = False
         self.codes: dict[CodeId, bytes] = {}
         self.slowness = (1.0, 0.0)  # factor, until when
         self.reconnect_seconds = 0.01
@@ -160,6 +162,7 @@ class WorkerActor:
         self.stage.trace.note(self.stage.world.now, self.name, "lost its scheduler")
         self.machine.connection_lost(self.stage.world.now)
         self._perform()
+        self._has_reconnected = True
         self.stage.world.after(self.reconnect_seconds, self.when_awake, self.start)
 
     def _beat(self, end: End, seconds: float) -> None:
@@ -305,6 +308,7 @@ class WorkerActor:
         function, label = call_of(code, message.argument)
         spec = self.stage.specs[label]
         self.stage.run_begins(self.address, self.machine.state.epoch, message, spec)
+        self._use(run)
         self.stage.occasion("begin", self.address)
         inputs = [self._input(message, i) for i in range(len(message.inputs))]
         value = Value(compute(function, label, inputs), spec.nbytes, spec.is_unsendable)
@@ -314,6 +318,19 @@ class WorkerActor:
         self.stage.world.after(
             seconds, self.when_awake, self._end, run, label, spec.nfailures, value, seconds
         )
+
+    def _use(self, run: Run) -> None:
+        """It has resources now, of which no worker has more than the plan says.
+
+        A scheduler that was lost and is back does not know of runs that go on from before.
+        """
+        if self._has_reconnected:
+            return
+        self._used[run] = self.stage.resources_of(run.task, self.machine.state.epoch)
+        for name, amount in self.machine.state.settings.resources.items():
+            used = sum(part.get(name, 0.0) for part in self._used.values())
+            if used > amount:
+                self._fail("resources hold", f"uses {used} of {amount} {name}", run.key)
 
     def _input(self, message: RunTask, index: int) -> int:
         item = message.inputs[index]
@@ -332,6 +349,7 @@ class WorkerActor:
 
     def _end(self, run: Run, label: str, nfailures: int, value: Value, seconds: float) -> None:
         self._nexecuting -= 1
+        self._used.pop(run, None)
         nended = self.stage.nended[label] = self.stage.nended.get(label, 0) + 1
         if nended <= nfailures:
             failure = Failure(b"", f"ValueError: {label}", "", run.key, self.address)

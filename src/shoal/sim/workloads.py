@@ -6,9 +6,28 @@ from math import inf
 from random import Random
 from typing import Final
 
+from msgspec import structs
+
 from shoal.ids import Key
 from shoal.protocol.messages import TaskOptions
-from shoal.sim.plan import Act, Ask, Cancel, HoldLock, Leave, Release, Scatter, Submit, Want
+from shoal.sim.faults import worker_index
+from shoal.sim.plan import (
+    Act,
+    Ask,
+    Cancel,
+    HoldLock,
+    Leave,
+    Rebalance,
+    Release,
+    Replicate,
+    Restart,
+    RetireSome,
+    Retry,
+    Scatter,
+    Submit,
+    Trade,
+    Want,
+)
 from shoal.sim.specs import ALWAYS, NBYTES_MIN, TaskSpec
 
 
@@ -126,6 +145,11 @@ SHAPES: Final[tuple[Shape, ...]] = (
 """Those that make workers fetch from each other come twice."""
 
 
+def has_slots(index: int) -> bool:
+    """Whether the worker at this place offers what tasks may ask for; the first does."""
+    return index == 0 or index % 2 == 1
+
+
 def locking(dice: Random, client: int, span_seconds: float) -> list[Act]:
     """Claims to two locks, to be kept for a while each; some wait, and some lose patience."""
     return [
@@ -138,6 +162,60 @@ def locking(dice: Random, client: int, span_seconds: float) -> list[Act]:
         )
         for _ in range(dice.choice((1, 3, 6)))
     ]
+
+
+def joint_locking(dice: Random, client: int, span_seconds: float) -> list[Act]:
+    """Claims to two of three locks together, in an order that crosses those of other clients."""
+    acts: list[Act] = []
+    for _ in range(dice.choice((1, 3, 6))):
+        name, *others = dice.sample(("left", "middle", "right"), 2)
+        acts.append(
+            HoldLock(
+                dice.random() * span_seconds,
+                client,
+                name,
+                seconds=dice.choice((0.0, 0.1, 0.5)) * span_seconds,
+                patience_seconds=dice.choice((0.0, 0.1 * span_seconds, inf, inf)),
+                others=tuple(others),
+            )
+        )
+    return acts
+
+
+def trading(dice: Random, client: int, span_seconds: float) -> list[Act]:
+    """Values into one queue and out of it; all lose patience sooner or later."""
+    return [
+        Trade(
+            dice.random() * span_seconds,
+            client,
+            "queue",
+            count=dice.choice((0, 0, 0, 1, 1, 2)),
+            patience_seconds=dice.choice((0.0, 0.1, 1.0)) * span_seconds,
+        )
+        for _ in range(dice.choice((2, 6, 12)))
+    ]
+
+
+def members(dice: Random, client: int, span_seconds: float, nworkers: int) -> list[Act]:
+    """Retries, copies, retirements and restarts; the last are rare, as they end so much."""
+    acts: list[Act] = []
+    for _ in range(dice.choice((1, 3, 6))):
+        at = dice.random() * span_seconds
+        kind = dice.choice(("retry", "replicate", "replicate", "rebalance", "retire", "retire"))
+        if dice.random() < 0.1:
+            kind = "restart"
+        if kind == "retry":
+            acts.append(Retry(at, client))
+        elif kind == "replicate":
+            acts.append(Replicate(at, client, dice.choice((1, 2)), dice.choice((0, 1, 2))))
+        elif kind == "rebalance":
+            acts.append(Rebalance(at, client))
+        elif kind == "retire":
+            chosen = tuple(i for i in range(nworkers) if dice.random() < dice.choice((0.3, 0.9)))
+            acts.append(RetireSome(at, client, chosen, dice.choice((0.1, 2.0))))
+        else:
+            acts.append(Restart(at, client, dice.choice((0.01, 5.0))))
+    return acts
 
 
 @dataclass(slots=True)
@@ -222,6 +300,8 @@ class Script:
             allow_other_workers="loose" in on and dice.random() < 0.5,
             resources={"slots": 1.0} if "resources" in on and dice.random() < 0.4 else {},
         )
+        if options.resources and any(not has_slots(worker_index(n)) for n in options.workers):
+            options = structs.replace(options, resources={})  # or it could never run
         return None if options == TaskOptions() else options
 
     def _aftermath(self, at: float) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from shoal.client.machine import ClientMachine, Record
 from shoal.client.machine.invariants import check
 from shoal.ids import ClientTaskId, Epoch, Key, TaskId
+from shoal.protocol.holding import RetryTasks, TaskRetried
 from shoal.protocol.messages import (
     CancelTasks,
     ClientWelcome,
@@ -70,8 +71,15 @@ class Scene:
             )
         )
 
-    def err(self, number: int) -> None:
-        self._hear(TaskErred(ClientTaskId(number), Failure(b"", "ValueError: no")))
+    def err(self, number: int, origin: str = "") -> None:
+        failure = Failure(b"", "ValueError: no", origin=Key(origin))
+        self._hear(TaskErred(ClientTaskId(number), failure))
+
+    def retried(self, number: int) -> None:
+        self._hear(TaskRetried(ClientTaskId(number)))
+
+    def retry(self, *records: Record) -> None:
+        self.machine.retry(records)
 
     def lose(self, number: int) -> None:
         self._hear(TaskLost(ClientTaskId(number)))
@@ -111,6 +119,8 @@ def line(message: Message) -> str:
         case CancelTasks(tasks, force, reason):
             why = f" ({reason})" if reason else ""
             return f"cancel {spaced(tasks)}{' by force' if force else ''}{why}"
+        case RetryTasks(tasks):
+            return "retry " + " ".join(map(str, tasks))
         case WantKey(task, key):
             return f"want {key} #{task}"
     return type(message).__name__

@@ -1,7 +1,7 @@
 """What a client says as its user makes futures, drops them, and makes them again."""
 
 from shoal.client.machine.outgoing import BATCH_TASKS_MAX
-from shoal.protocol.messages import TaskOptions
+from shoal.protocol.messages import Failure, TaskOptions
 from tests.scenes.client.scene import Scene
 
 
@@ -209,3 +209,46 @@ def test_scattered_keys_get_consecutive_numbers_and_known_ones_none(scene):
     assert [record.number for record in new] == [2, 3]
     assert x.nfutures == 2
     scene.look()
+
+
+def test_what_failed_is_pending_as_soon_as_it_is_tried_again(scene):
+    x, y = scene.submit("x", "y")
+    scene.err(1)
+    scene.finish(2)
+    scene.take()
+    scene.ended()
+    scene.retry(x, y)
+    assert scene.take() == ["retry 1"]
+    assert [x.status, y.status] == ["pending", "finished"]
+    scene.retried(1)
+    scene.finish(1)
+    assert scene.ended() == ["x: finished"]
+
+
+def test_so_is_what_it_failed_with(scene):
+    [x] = scene.submit("x")
+    [y] = scene.submit("y", needs=[x])
+    scene.err(1, origin="x")
+    scene.err(2, origin="x")
+    scene.take()
+    scene.retry(y)
+    assert scene.take() == ["retry 2 1"]
+    assert [x.status, y.status] == ["pending", "pending"]
+
+
+def test_what_somebody_else_has_tried_again_is_pending_too(scene):
+    [x] = scene.submit("x")
+    scene.err(1)
+    scene.retried(1)
+    assert x.status == "pending"
+    scene.retried(7)  # of a want that is gone
+
+
+def test_a_failure_that_the_scheduler_does_not_know_of_stays(scene):
+    [x] = scene.submit("x")
+    scene.take()
+    scene.machine.fail(x, Failure(b"", "TypeError: no"))
+    scene.take()
+    scene.retry(x)
+    assert scene.take() == []
+    assert x.status == "error"

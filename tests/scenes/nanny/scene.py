@@ -60,8 +60,8 @@ class Scene:
         self.wait(3)
         self.wake()
 
-    def leave(self, reason: str = "retired", again: bool = False) -> None:
-        self._step(WorkerLeft(reason, again))
+    def leave(self, reason: str = "retired", again: bool = False, by_request: bool = False) -> None:
+        self._step(WorkerLeft(reason, again, by_request))
 
     def wake(self) -> None:
         self._step(Woke())

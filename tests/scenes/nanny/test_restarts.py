@@ -224,3 +224,23 @@ def test_what_can_not_even_live_in_its_memory_is_given_up_for_that():
     for _ in range(3):
         scene.live_and_die(0, by_memory_limit=True)
     assert scene.take()[-1] == "give up for its memory: memory, memory, memory"
+
+
+def test_one_that_is_to_be_replaced_is_so_at_once_however_often(scene):
+    """Somebody has asked for that, so it is no death in a row."""
+    scene.start()
+    scene.take()
+    for _ in range(10):
+        scene.ready()
+        scene.leave("restarted", again=True, by_request=True)
+        assert scene.take() == ["start"]
+    assert scene.machine.ndeaths == 0
+
+
+def test_one_that_shall_close_is_not_replaced_though_it_was_to_be(scene):
+    scene.start()
+    scene.ready()
+    scene.close()
+    scene.take()
+    scene.leave("restarted", again=True, by_request=True)
+    assert scene.take() == []

@@ -6,10 +6,15 @@ from typing import Any
 import msgspec
 
 from shoal.ids import ClientTaskId, RunId, TaskId
-from shoal.protocol.answers import Answer
+from shoal.protocol.answers import Answer, Refusal
+from shoal.protocol.coordination import Published
 from shoal.protocol.directions import ANSWERS
+from shoal.protocol.holding import TaskRetried
 from shoal.protocol.keys import to_text
+from shoal.protocol.logs import ForwardLogsOf
+from shoal.protocol.looking import MemberJoined, MemberLeft, Members
 from shoal.protocol.messages import (
+    AcquireReplicas,
     DefineCode,
     ForgetCode,
     FreeReplicas,
@@ -23,6 +28,8 @@ from shoal.protocol.messages import (
     TaskInMemory,
     TaskLost,
 )
+from shoal.protocol.plain import load_plain
+from shoal.protocol.topics import TopicEvent
 from shoal.protocol.transfers import PlaceScatter
 
 
@@ -64,12 +71,16 @@ class Names:
                 yield "recall " + ", ".join(self.run(task, run) for task, run in message.runs)
             case FreeReplicas():
                 yield "free " + ", ".join(self.keys[task] for task in message.tasks)
+            case AcquireReplicas():
+                yield "copy " + ", ".join(self.input(item) for item in message.inputs)
             case DefineCode() if codes:
                 yield f"code {message.payload.decode()}"
             case ForgetCode() if codes:
                 yield "forget code " + ", ".join(str(code) for code in message.codes)
             case DefineCode() | ForgetCode():
                 return
+            case ForwardLogsOf():
+                yield f"forward {message.logger} from {message.level} as {message.topic}"
             case Shutdown():
                 yield f"shut down: {message.reason}"
             case _:
@@ -93,10 +104,26 @@ class Names:
                 return f"{key_of(message.task)} erred: {message.failure.text.splitlines()[0]}{of}"
             case TaskLost():
                 return f"{key_of(message.task)} lost"
+            case TaskRetried():
+                return f"{key_of(message.task)} is tried again"
             case TaskCancelled():
                 return f"{key_of(message.task)} cancelled: {message.reason}"
+            case Members():
+                names = ", ".join(worker.name for worker in message.workers)
+                return f"workers: {names}"
+            case MemberJoined():
+                return f"joined: {message.worker.name}"
+            case MemberLeft():
+                return f"left: {place(message.address)}"
+            case TopicEvent():
+                return f"{message.topic}: {load_plain(message.value)}"
             case Answer():
                 return f"answer {self.answer(message)}"
+            case Refusal():
+                self.calls.pop(message.request)
+                return f"refused {message.failure.text.splitlines()[0]}"
+            case Published():
+                return f"published {message.value} for {message.claim}"
         raise AssertionError(f"the scene has no words for {message}")
 
     def answer(self, message: Answer) -> str:

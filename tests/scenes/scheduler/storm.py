@@ -6,8 +6,11 @@ was ever sent, recalled or not, exactly once, and so says many things too late.
 
 from random import Random
 
-from shoal.ids import TaskId
+from shoal.ids import Key, TaskId
+from shoal.protocol.holding import RebalanceTasks, ReplicateTasks, RetryTasks
+from shoal.protocol.membership import RestartWorkers, RetireWorkers, SetResources
 from shoal.protocol.messages import (
+    AcquireReplicas,
     Failure,
     FreeReplicas,
     InputsUnavailable,
@@ -42,6 +45,7 @@ class Storm(Scene):
         )
         self.stores: dict[Worker, dict[TaskId, None]] = {}
         self.open_runs: list[tuple[Worker, RunTask]] = []
+        self.open_copies: list[tuple[Worker, TaskId]] = []  # to be got
         self.arriving: dict[TaskId, None] = {}  # what the next worker holds from before
         self.events = [
             (6, self.submit_some),
@@ -56,6 +60,13 @@ class Storm(Scene):
             (1, self.disconnect),
             (1, self.say_that_it_leaves),
             (1, self.die_as_a_client),
+            (3, self.answer_a_copy),
+            (1, self.retry_some),
+            (1, self.retire_some),
+            (1, self.replicate_some),
+            (1, self.rebalance_some),
+            (1, self.offer_something),
+            (0.3, self.restart_all),
             (3, self.let_time_go_by),
         ]
 
@@ -70,19 +81,22 @@ class Storm(Scene):
     def calm(self) -> None:
         """From now on all goes well: every run ends with a result, wherever it is wanted."""
         for name in ("z0", "z1", *NAMES):
-            self.join(name, nthreads=2)
+            self.join(name, nthreads=2, resources={"gpu": 1.0, "net": 1.0})
         while True:
             while self.open_runs:
                 worker, run = self.open_runs.pop(0)
                 if self._is_connected(worker):
                     self._finish(worker, run, seconds=0.1)
+            while self.open_copies:
+                worker, number = self.open_copies.pop(0)
+                self._get(worker, number)
             state = self.machine.state
             for task, brought in list(state.scattering.items()):
                 for worker in [worker for takers in brought.values() for worker in takers]:
                     self.stores[worker][task.id] = None
                     self._from_worker(worker, ReplicasAdded([task.id], [10]))
             self.advance(1.0)
-            if not self.open_runs:
+            if not self.open_runs and not self.open_copies:
                 return
 
     def unfinished(self) -> list[str]:
@@ -120,6 +134,7 @@ class Storm(Scene):
             retries=random.choice([0, 1]),
             workers=random.choice([[], [], [], ["a"], ["z0", "b"]]),
             allow_other_workers=random.random() < 0.3,
+            resources=random.choice([{}, {}, {}, {"gpu": 1.0}, {"gpu": 0.5, "net": 0.1}]),
         )
         wanted = [key for key in tasks if random.random() < 0.6]
         held = [key for key in tasks if random.random() < 0.2]
@@ -210,6 +225,47 @@ class Storm(Scene):
             self.lose_client(client)
             del self.actors[client]
 
+    def answer_a_copy(self) -> None:
+        if not self.open_copies:
+            return
+        place = self.random.randrange(len(self.open_copies))
+        worker, number = self.open_copies.pop(place)
+        if self.random.random() < 0.7:
+            self._get(worker, number)
+        elif self._is_connected(worker) and number not in self.stores[worker]:
+            self._from_worker(worker, ReplicasGone([number]))
+
+    def retry_some(self) -> None:
+        client = self.random.choice(CLIENTS)
+        failed = [n for n, t in self.actor(client).client.tasks.items() if t.state == ERRED]
+        if failed:
+            self.from_client(client, RetryTasks(failed))
+
+    def retire_some(self) -> None:
+        names = self.random.choice([["a"], ["a", "b"], [*NAMES], None])
+        removes = self.random.random() < 0.8
+        client = self.random.choice(CLIENTS)
+        self.call(RetireWorkers, client, workers=names, removes=removes, patience_seconds=3.0)
+
+    def replicate_some(self) -> None:
+        keys = [Key(key) for key in self.random.sample(KEYS, 3)]
+        ncopies = self.random.choice([0, 1, 2])
+        workers = self.random.choice([[], ["a", "b"]])
+        client = self.random.choice(CLIENTS)
+        self.call(ReplicateTasks, client, keys=keys, ncopies=ncopies, workers=workers)
+
+    def rebalance_some(self) -> None:
+        self.call(RebalanceTasks, self.random.choice(CLIENTS))
+
+    def offer_something(self) -> None:
+        amounts = {"gpu": self.random.choice([0.0, 1.0, 2.0]), "net": 0.3}
+        name = self.random.choice(NAMES)
+        self.call(SetResources, self.random.choice(CLIENTS), worker=name, resources=amounts)
+
+    def restart_all(self) -> None:
+        client = self.random.choice(CLIENTS)
+        self.call(RestartWorkers, client, timeout_seconds=5.0, lets_go=True)
+
     def let_time_go_by(self) -> None:
         self.advance(self.random.choice([0.001, 0.01, 2.0]))
 
@@ -221,6 +277,16 @@ class Storm(Scene):
 
     def _is_connected(self, worker: Worker) -> bool:
         return self.machine.state.worker_by_id.get(worker.id) is worker
+
+    def _get(self, worker: Worker, number: TaskId) -> None:
+        """A worker has got a copy, if that can be."""
+        task = self.machine.state.task_by_id.get(number)
+        if self._is_connected(worker) and number not in self.stores[worker]:
+            if task is not None and task.state == MEMORY:
+                self.stores[worker][number] = None
+                self._from_worker(worker, ReplicasAdded([number], [10]))
+            else:
+                self._from_worker(worker, ReplicasGone([number]))
 
     def _finish(self, worker: Worker, run: RunTask, seconds: float) -> None:
         self.stores[worker][run.task] = None
@@ -244,6 +310,8 @@ class Storm(Scene):
             self.open_runs.append((worker, message))
             for item in message.inputs:
                 assert not isinstance(item, int) or item in store, "an input that isn't there"
+        elif isinstance(message, AcquireReplicas):
+            self.open_copies += [(worker, item.task) for item in message.inputs]
         elif isinstance(message, FreeReplicas):
             for number in message.tasks:
                 store.pop(number, None)

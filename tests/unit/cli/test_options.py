@@ -37,7 +37,6 @@ def invoke(*arguments):
         ("scheduler --port 70000", "70000"),
         ("scheduler extra", "extra"),
         ("scheduler --interface nowhere0", "nowhere0"),
-        ("scheduler --preload module", "--preload is not supported"),
         ("scheduler --tls-cert file", "--tls-cert is not supported"),
         ("scheduler --jupyter", "--jupyter is not supported"),
         ("worker", "Which scheduler?"),
@@ -90,7 +89,7 @@ def test_every_command_has_help_and_a_version():
 
 def test_help_does_not_show_what_is_refused_or_has_no_effect():
     text = invoke("worker", "--help").output
-    for hidden in ("--tls-cert", "--preload", "--lifetime", "--nprocs", "--dashboard"):
+    for hidden in ("--tls-cert", "--jupyter", "--lifetime", "--nprocs", "--dashboard"):
         assert hidden not in text
 
 

@@ -13,9 +13,10 @@ import pytest
 from shoal.client.asynchronous import AsyncClient
 from shoal.client.blocking import CALLBACKS, Latch, LoopThread
 from shoal.client.client import Client
+from shoal.client.completing import as_completed
 from shoal.client.control.calls import MAP_SLICE_TASKS
 from shoal.client.errors import BlockingCall, ClientClosed, NoClient
-from shoal.client.waiting import as_completed, wait
+from shoal.client.waiting import wait
 from shoal.protocol.messages import ReleaseTasks, SubmitTasks
 from tests.programs import ROOT, printed_by
 from tests.unit.client.fake_scheduler import TOKEN, FakeScheduler

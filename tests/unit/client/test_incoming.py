@@ -1,6 +1,6 @@
 """What the scheduler says is heard in one place, and what few clients use is made when it is."""
 
-from shoal.client.coordination.claimed import Claims
+from shoal.client.coordination.named import Claims
 from shoal.client.incoming import INCOMING
 from shoal.client.machine import ClientMachine
 from shoal.client.session import Session

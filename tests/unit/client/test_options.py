@@ -16,7 +16,7 @@ from shoal.client.options import (
     task_options,
     worker_names,
 )
-from shoal.errors import UnsupportedOption
+from shoal.errors import UnsupportedOption, WithoutNanny, WorkersNotBack, WorkersNotRestarted
 from shoal.protocol.handshake import CLIENT, Keyring
 
 
@@ -110,6 +110,10 @@ def test_results_take_the_places_of_keys_and_futures():
         errors.UnboundFuture("x"),
         errors.NoWorkers("scatter to", 3.0),
         errors.WorkersLate(3, 1, 2.0),
+        WorkersNotBack(3, 1, 2, 2.0),
+        WorkersNotRestarted(["a"], 3, 2.0),
+        WithoutNanny(["a"]),
+        errors.NoCopies(0),
         errors.ResultUnreachable("x", ["a"], "no"),
         errors.SchedulerFileLate("f", 1.0),
     ],
@@ -123,7 +127,7 @@ def test_errors_travel_and_say_what_to_do(error):
     assert len(str(error)) > 40
 
 
-@pytest.mark.parametrize("option", [{"resources": {"GPU": 1}}, {"actor": True}])
+@pytest.mark.parametrize("option", [{"actor": True}])
 def test_an_option_that_would_be_ignored_is_refused_by_name(option):
     with pytest.raises(UnsupportedOption, match=next(iter(option))):
         task_options(**option)
@@ -142,3 +146,20 @@ def test_an_option_that_would_be_ignored_is_refused_by_name(option):
 def test_an_option_that_makes_no_sense_is_told_with_what_is_allowed(option, kind, words):
     with pytest.raises(kind, match=words):
         task_options(**option)
+
+
+def test_resources_are_amounts_and_nothing_of_something_is_left_out():
+    options = task_options(resources={"GPU": 1, "net": 0.5, "disk": 0})
+    assert options.resources == {"GPU": 1.0, "net": 0.5}
+    assert task_options(resources={}) is None
+    for wrong in ({"GPU": "1"}, {"GPU": True}, ["GPU"]):
+        with pytest.raises(TypeError, match="amount"):
+            task_options(resources=wrong)
+    for wrong in ({"GPU": -1}, {"GPU": float("inf")}, {"GPU": float("nan")}):
+        with pytest.raises(ValueError, match="from 0 on"):
+            task_options(resources=wrong)
+
+
+def test_resources_may_be_annotated():
+    with dask.annotate(resources={"GPU": 1}):
+        assert task_options().resources == {"GPU": 1.0}

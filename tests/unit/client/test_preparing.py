@@ -20,7 +20,6 @@ from shoal.client.finding import Tasks
 from shoal.client.frames import AnnotatedExpressions
 from shoal.client.graphs import Graph
 from shoal.client.preparing import prepare
-from shoal.errors import UnsupportedOption
 from shoal.protocol.keys import to_text
 from shoal.protocol.messages import TaskOptions
 from tests.unit.client.test_graphs import run_slices
@@ -95,6 +94,7 @@ QUERIES = {
     "concat": lambda df: dd.concat([df, df.assign(b=0.0)]),
     "rolling": lambda df: df.b.rolling(3).sum(),
     "repartition": lambda df: df.repartition(npartitions=3).a,
+    "slice": lambda df: df.loc[30:150],  # whole partitions in the middle
 }
 
 
@@ -425,6 +425,15 @@ def test_what_is_said_about_a_part_holds_before_what_is_said_about_all():
     assert list(options) == ["a", "d"]
 
 
-def test_resources_are_refused_by_name():
-    with pytest.raises(UnsupportedOption, match="resources"):
-        options_by_key({"a": {"resources": {"GPU": 1}}}, None)
+def test_resources_of_a_part_hold_instead_of_those_of_all():
+    said = {"a": {"resources": {"GPU": 1}}, "b": {"retries": 1}}
+    options = options_by_key(said, TaskOptions(resources={"net": 1.0}))
+    assert options["a"].resources == {"GPU": 1.0}
+    assert options["b"].resources == {"net": 1.0}
+
+
+def test_what_only_other_parts_of_a_graph_say_is_not_said():
+    """Dask marks such annotations, where graphs are put together that say different things."""
+    mark = dask._expr._AnnotationsTombstone()
+    (options,) = options_by_key({"x": {"priority": mark, "retries": 2}}, None).values()
+    assert (options.priority, options.retries) == (0.0, 2)

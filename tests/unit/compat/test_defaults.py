@@ -43,3 +43,13 @@ def test_our_settings_are_what_they_were(section: type) -> None:
     before = read(section)
     enter_defaults()
     assert read(section) == before
+
+
+@pytest.mark.usefixtures("configuration")
+def test_names_of_before_sections_are_warned_about_and_read() -> None:
+    enter_defaults()
+    with (
+        pytest.warns(FutureWarning, match=r"distributed\.scheduler\.allowed-failures"),
+        dask.config.set({"allowed-failures": 7}),
+    ):
+        assert dask.config.get("distributed.scheduler.allowed-failures") == 7

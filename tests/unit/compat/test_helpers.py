@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from shoal.comms.errors import AddressError
-from shoal.compat import addresses, functions, pickling, system
+from shoal.compat import addresses, commanding, files, functions, pickling, system
+from shoal.compat.error_logging import log_errors
 
 
 @pytest.mark.parametrize(
@@ -125,19 +126,19 @@ def test_terms_arguments_sizes_and_texts() -> None:
     assert functions.import_term("operator.add") is operator.add
     assert functions.import_term("operator") is operator
     assert functions.has_arg(add, "y")
-    assert not functions.has_keyword(add, "z")
-    assert functions.nbytes(b"abc") == functions.nbytes(memoryview(b"abc")) == 3
+    assert not commanding.has_keyword(add, "z")
+    assert files.nbytes(b"abc") == files.nbytes(memoryview(b"abc")) == 3
     assert functions.is_valid_xml("<a><b/></a>")
     with functions.tmp_text("name.txt", "words") as path, open(path) as opened:
         assert opened.read() == "words"
 
 
 def test_what_a_function_raises_is_logged_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    @functions.log_errors
+    @log_errors
     def fail() -> None:
         raise ValueError("one")
 
-    @functions.log_errors
+    @log_errors
     async def fail_later() -> None:
         raise ValueError("two")
 
@@ -160,17 +161,6 @@ def test_pickles_hold_functions_and_give_away_buffers() -> None:
 def test_constants_describe_this_system() -> None:
     assert [system.LINUX, system.MACOS, system.WINDOWS].count(True) == 1
     assert 0 < system.MEMORY_LIMIT == system.memory_limit()
-
-
-def test_a_message_as_frames_shares_its_buffers_and_comes_back() -> None:
-    numpy = pytest.importorskip("numpy")
-    large = numpy.arange(1000)
-    frames = pickling.to_frames({"x": large, "y": [1, functools.partial(operator.add, 1)]})
-    assert len(frames) == 2
-    assert numpy.shares_memory(numpy.frombuffer(frames[1], dtype=large.dtype), large)
-    back = pickling.from_frames(frames)
-    assert (back["x"] == large).all()
-    assert back["y"][1](2) == 3
 
 
 def test_descriptions_of_files_can_be_pickled_though_arrow_forgot() -> None:

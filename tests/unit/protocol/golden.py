@@ -54,6 +54,8 @@ def sample(kind: Any, name: str) -> Any:
         return tuple(sample(part, name) for part in inner)
     if origin in (types.UnionType, typing.Union):
         return sample(alternatives(kind)[0], name)
+    if kind is Any:  # of what is shown to people only
+        return name
     if kind is msgspec.Raw:
         return msgspec.Raw(msgspec.msgpack.encode(name))
     if isinstance(kind, type) and issubclass(kind, Part):

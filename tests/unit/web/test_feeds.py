@@ -1,6 +1,7 @@
 """What the page and scripts are told is what the state says."""
 
-from shoal.protocol.coordination import AcquireLock
+from shoal.protocol.coordination import AcquireLease, AcquireLock
+from shoal.protocol.keys import to_canonical
 from shoal.protocol.messages import WorkerHeartbeat
 from shoal.web.feeds.counts import counts, nawaited_in, nworkers_desired
 from shoal.web.feeds.status import (
@@ -184,6 +185,16 @@ def test_who_holds_a_lock_that_others_wait_for_is_shown() -> None:
     for client, name, claim in (("c", "x", 1), ("d", "y", 1), ("d", "x", 2), ("d", "x", 3)):
         scene.call(AcquireLock, client, name=name, claim=claim)
     shown = {"name": ["x"], "holder": ["c"], "nwaiting": [2]}
+    assert status(scene.machine.state)["locks"] == shown
+
+
+def test_the_task_that_holds_a_lock_is_shown_by_its_key() -> None:
+    """Names and keys as people write them."""
+    scene = Scene()
+    for claim in (1, 2):
+        name, by = to_canonical(("x", 1)), to_canonical(("task", claim))
+        scene.call(AcquireLease, name=name, claim=claim, by=by)
+    shown = {"name": ["('x', 1)"], "holder": ["('task', 1)"], "nwaiting": [1]}
     assert status(scene.machine.state)["locks"] == shown
 
 

@@ -395,6 +395,9 @@ def test_what_it_does_can_be_looked_at() -> None:
                 "handed to the threads",
                 "finished",
             ]
+            shown = worker.state.story("key-1")
+            assert [entry[1] for entry in shown] == ["handed to the threads", "finished"]
+            assert worker.state.story(shown[0][3]) == shown
             assert worker.scheduler.address == worker.scheduler_address == scheduler.address
             assert "running, 1 threads, 1 results" in repr(worker)
             go.set()

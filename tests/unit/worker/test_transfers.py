@@ -332,6 +332,7 @@ class Taker:
     """A connection of a peer that takes what it is sent, or never does."""
 
     scheme = "tcp"
+    peer_address = "tcp://taker:1"
 
     def __init__(self, *, takes: bool) -> None:
         self.closed = False

@@ -43,7 +43,7 @@ class Calls(ClientBase):
         resources: dict[str, float] | None = None,
         retries: int | None = None,
         priority: float = 0,
-        fifo_timeout: Any = None,
+        fifo_timeout: Any = "100 ms",
         allow_other_workers: bool = False,
         actor: bool = False,
         actors: bool = False,
@@ -58,7 +58,7 @@ class Calls(ClientBase):
                 their results.
             key: name of the task; made from function and arguments by default.
             workers: addresses, names or hosts that may run it.
-            resources: abstract amounts that the worker must have free.
+            resources: abstract amounts, such as {"GPU": 1}, that it has of its worker as it runs.
             retries: how often it may fail before the future does.
             priority: larger is sooner.
             allow_other_workers: `workers` is a preference only.
@@ -72,6 +72,7 @@ class Calls(ClientBase):
         """
         if not callable(func):
             raise TypeError(f"The first argument of submit is a function, not {func!r}")
+        _refuse_others_of_none(workers, allow_other_workers)
         options = task_options(
             priority=priority,
             retries=retries,
@@ -121,7 +122,7 @@ class Calls(ClientBase):
         resources: dict[str, float] | None = None,
         priority: float = 0,
         allow_other_workers: bool = False,
-        fifo_timeout: Any = None,
+        fifo_timeout: Any = "100 ms",
         actor: bool = False,
         actors: bool = False,
         pure: bool = True,
@@ -139,12 +140,8 @@ class Calls(ClientBase):
         """
         if not callable(func):
             raise TypeError(f"The first argument of map is a function, not {func!r}")
-        for iterable in iterables:
-            if hasattr(iterable, "__next__") or type(iterable).__name__ in ("Queue", "SimpleQueue"):
-                raise TypeError(
-                    f"map takes lists and the like, not a {type(iterable).__name__}, "
-                    "which can be read only once. Make a list of it, or submit one by one."
-                )
+        _refuse_iterators(iterables)
+        _refuse_others_of_none(workers, allow_other_workers)
         options = task_options(
             priority=priority,
             retries=retries,
@@ -217,6 +214,24 @@ class Calls(ClientBase):
         face = self.face
         of_record = Future.of_record
         return [of_record(key, face, record) for key, record in zip(keys, records, strict=True)]
+
+
+def _refuse_iterators(iterables: tuple[Iterable[Any], ...]) -> None:
+    """Raise TypeError if there is nothing to map over, or nothing that could be read again."""
+    if not iterables:
+        raise TypeError("map takes at least one iterable beside the function")
+    for iterable in iterables:
+        if hasattr(iterable, "__next__") or type(iterable).__name__ in ("Queue", "SimpleQueue"):
+            raise TypeError(
+                f"map takes lists and the like, not a {type(iterable).__name__}, "
+                "which can be read only once. Make a list of it, or submit one by one."
+            )
+
+
+def _refuse_others_of_none(workers: Any, allow_other_workers: Any) -> None:
+    """Raise ValueError if workers other than those that were named are allowed, and none was."""
+    if allow_other_workers is True and workers is None:
+        raise ValueError("Only use allow_other_workers= beside workers=, which names the first")
 
 
 def _refuse_repeated(keys: list[Any]) -> None:

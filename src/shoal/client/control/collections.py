@@ -30,7 +30,7 @@ class Collections(Results):
         direct: bool | None = None,
         retries: int | None = None,
         priority: float = 0,
-        fifo_timeout: Any = None,
+        fifo_timeout: Any = "60s",
         actors: Any = None,
         **kwargs: Any,
     ) -> Any:
@@ -55,6 +55,7 @@ class Collections(Results):
             allow_other_workers=allow_other_workers,
             resources=resources,
             actor=bool(actors),
+            of_graph=True,
         )
         futures = self._graph_futures(dsk, flat_keys(keys), options)
         if not sync:
@@ -89,11 +90,11 @@ class Collections(Results):
         sync: bool = False,
         optimize_graph: bool = True,
         workers: Any = None,
-        allow_other_workers: bool | None = None,
+        allow_other_workers: bool = False,
         resources: dict[str, float] | None = None,
-        retries: int | None = None,
+        retries: int = 0,
         priority: float = 0,
-        fifo_timeout: Any = None,
+        fifo_timeout: Any = "60s",
         actors: Any = None,
         traverse: bool = True,
         **kwargs: Any,
@@ -112,11 +113,12 @@ class Collections(Results):
         """
         options = task_options(
             priority=priority,
-            retries=retries,
+            retries=retries or None,  # annotations say what is not said here
             workers=workers,
-            allow_other_workers=allow_other_workers,
+            allow_other_workers=allow_other_workers or None,
             resources=resources,
             actor=bool(actors),
+            of_graph=True,
         )
         futures = computed(
             collections, optimize_graph, traverse, self._submitter(options, optimize_graph)
@@ -133,7 +135,7 @@ class Collections(Results):
         resources: dict[str, float] | None = None,
         retries: int | None = None,
         priority: float = 0,
-        fifo_timeout: Any = None,
+        fifo_timeout: Any = "60s",
         actors: Any = None,
         **kwargs: Any,
     ) -> Any:
@@ -149,6 +151,7 @@ class Collections(Results):
             allow_other_workers=allow_other_workers,
             resources=resources,
             actor=bool(actors),
+            of_graph=True,
         )
         return persisted(collections, optimize_graph, self._submitter(options, optimize_graph))
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from shoal.client.lifecycle import ClientBase
 from shoal.client.options import worker_names
-from shoal.errors import UnsupportedOption
 from shoal.protocol import running
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.payload import dump_function, load
@@ -33,6 +32,7 @@ class Elsewhere(ClientBase):
                 function.
             workers: addresses or names; None: all.
             wait: False: don't wait, and return None.
+            nanny: call it where their nannies are, and give it the nanny as `dask_worker`.
             on_error: `raise` what it raised; `return` that instead of a result; `ignore` those
                 workers.
 
@@ -41,25 +41,27 @@ class Elsewhere(ClientBase):
         """
         if on_error not in ("raise", "return", "ignore"):
             raise ValueError(f"on_error is 'raise', 'return' or 'ignore', not {on_error!r}")
-        if nanny:
-            raise UnsupportedOption("run(nanny=True)", "Call the function on the workers.")
         names = None if workers is None else worker_names(workers)
         payload = dump_function((function, args, kwargs))
         outcomes: dict[str, running.Outcome] = await self.session.call(
-            lambda request: running.RunOnWorkers(request, payload, names, wait)
+            lambda request: running.RunOnWorkers(request, payload, names, wait, nanny)
         )
         if not wait:
             return None
         results = {}
         for worker, outcome in outcomes.items():
             if outcome.failure is None:
-                results[worker] = load(outcome.value)
+                results[worker] = load(self.session.families.guard(outcome.value))
                 continue
             if on_error == "raise":
                 raise from_failure(outcome.failure)
             if on_error == "return":
                 results[worker] = from_failure(outcome.failure)
         return results
+
+    async def run_coroutine(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """As `run`, which takes coroutine functions too."""
+        return await self.run(function, *args, **kwargs)
 
     async def run_on_scheduler(
         self, function: Callable[..., Any], *args: Any, wait: bool = True, **kwargs: Any
@@ -76,4 +78,4 @@ class Elsewhere(ClientBase):
         )
         if outcome.failure is not None:
             raise from_failure(outcome.failure)
-        return load(outcome.value) if wait else None
+        return load(self.session.families.guard(outcome.value)) if wait else None

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.client import scattering
+from shoal.client.control.keys import plain_keys_in
 from shoal.client.future import Future, futures_of
 from shoal.client.lifecycle import ClientBase
 from shoal.client.options import seconds_or, worker_names
-from shoal.errors import UnsupportedOption
+from shoal.protocol.detached import CancelKeys
 from shoal.protocol.keys import to_canonical
 
 
 class Holding(ClientBase):
-    """`scatter` and `cancel`."""
+    """`scatter`, `cancel` and `retry`."""
 
     async def scatter(
         self,
@@ -68,23 +69,30 @@ class Holding(ClientBase):
         """End tasks, and what depends on them.  A function that already runs is not interrupted.
 
         Args:
+            futures: futures, or containers or collections that hold some; or keys, or a list of
+                them, of tasks that this client wants or that were fired and forgotten.
             force: also those that other clients want.
             reason: why, for whoever asks for the result.
         """
         session = self.session
         session.require_running()
         records = [self.record_of(future) for future in futures_of(futures)]
-        why = " ".join(part for part in (reason, msg) if part)
+        keys = plain_keys_in(futures)
+        why = f"{reason or ''}\n{msg}" if msg else reason or ""  # it is taken apart again
         with session.lock:
             session.machine.cancel(dict.fromkeys(records), force=force, reason=why)
+            if keys:
+                session.machine.say(CancelKeys(keys, force, why))
         session.wake()
 
     async def retry(self, futures: Any, asynchronous: bool | None = None) -> None:
-        """Run failed tasks again.
+        """Run failed tasks again, and what they need that failed; they are pending at once.
 
-        Raises:
-            UnsupportedOption: always, for now.
+        They may fail as often as at first.  Futures that did not fail stay as they are.
         """
-        raise UnsupportedOption(
-            "retry", f"Submit the {len(futures_of(futures))} failed tasks again with pure=False."
-        )
+        session = self.session
+        session.require_running()
+        records = [self.record_of(future) for future in futures_of(futures)]
+        with session.lock:
+            session.machine.retry(dict.fromkeys(records))
+        session.wake()

@@ -21,3 +21,15 @@ def keys_in(futures: Any) -> list[Key]:
         else:
             keys += [to_canonical(future.key) for future in futures_of(part)]
     return keys
+
+
+def plain_keys_in(futures: Any) -> list[Key]:
+    """Canonical keys that are named as such: texts, and tuples that begin with one."""
+    parts = list(futures) if isinstance(futures, (list, set, frozenset)) else [futures]
+    return [to_canonical(part) for part in parts if _is_plain_key(part)]
+
+
+def _is_plain_key(part: Any) -> bool:
+    if isinstance(part, tuple):
+        return bool(part) and isinstance(part[0], str) and not futures_of(part)
+    return isinstance(part, (str, bytes))

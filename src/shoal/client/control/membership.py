@@ -1,19 +1,44 @@
-"""Which workers there are: waiting for them, and letting them go."""
+"""Which workers there are: waiting for them, letting them go, and having them replaced."""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
 
 from shoal.client.control.questions import Questions
 from shoal.client.errors import WorkersLate
 from shoal.client.options import seconds_or, worker_names
 from shoal.client.prospects import prospects_of, unless_hopeless
 from shoal.comms import CallTimeoutError
+from shoal.errors import (
+    UnsupportedOption,
+    WithoutNanny,
+    WorkersNotBack,
+    WorkersNotRestarted,
+)
 from shoal.protocol import membership
+
+RESTART_TIMEOUTS: Final = 4
+"""How many times longer than connecting a restart may take, if nothing else is said."""
+
+ANSWER_SECONDS: Final = 10.0
+"""What an answer may take beyond the time in which it is to come."""
+
+_logger = logging.getLogger("shoal.client")
+
+
+class Retired(dict[str, dict[str, Any]]):
+    """What the workers were that have been let go, by address."""
+
+    def __init__(self, retired: Mapping[str, dict[str, Any]], kept: Mapping[str, str]) -> None:
+        super().__init__(retired)
+        self.kept = dict(kept)
+        """Address -> why this one was not let go, and goes on working."""
 
 
 class Membership(Questions):
-    """`wait_for_workers` and `retire_workers`."""
+    """`wait_for_workers`, `retire_workers`, `restart` and `restart_workers`."""
 
     async def wait_for_workers(self, n_workers: int, timeout: Any = None) -> None:
         """Wait until that many workers are connected.
@@ -44,8 +69,131 @@ class Membership(Questions):
 
     async def retire_workers(
         self, workers: Any = None, close_workers: bool = True, **kwargs: Any
-    ) -> list[str]:
-        """Let workers go; what they ran is run elsewhere.  Returns their addresses."""
-        names = list(await self.nthreads()) if workers is None else worker_names(workers)
-        gone: list[str] = await self.session.call(lambda r: membership.CloseWorkers(r, names))
-        return gone
+    ) -> Retired:
+        """Let workers go without losing a result.
+
+        From now on they are given nothing new; what only they hold is copied to others; then they
+        close.  What they execute may end within a second; what takes longer is run elsewhere.  A
+        worker whose results no other can take goes on working, and so does one from which they are
+        not taken in time.
+
+        Args:
+            workers: addresses, names or hosts; None: idle ones, as long as those that are left have
+                twice the memory that results take.
+            close_workers: not used; whoever is let go closes.
+            kwargs: `names`: instead of `workers`; `n`, `target`, `minimum`, `memory_ratio`: how
+                many may go; `key="host"`: those of a host together; `remove=False`: they stay
+                connected, without work; `timeout`: seconds without progress until one is kept (30).
+
+        Returns:
+            Address -> what each was that was let go.  Its `kept` says why others were not.
+
+        Raises:
+            TypeError: `names` beside `workers`, how many beside whom, or an unknown argument.
+        """
+        names = kwargs.pop("names", None)
+        removes = kwargs.pop("remove", True)
+        patience_seconds = seconds_or(kwargs.pop("timeout", None), 30.0)
+        if names is not None and workers is not None:
+            raise TypeError("names and workers are mutually exclusive")
+        chosen = workers if names is None else names
+        if chosen is not None and kwargs:
+            raise TypeError(f"{', '.join(kwargs)} can't be used together with names or workers")
+        there = (await self.scheduler_info())["workers"]
+        verdicts: dict[str, str] = await self.session.call(
+            lambda request: membership.RetireWorkers(
+                request,
+                None if chosen is None else worker_names(chosen),
+                None if chosen is not None else _closing(**kwargs),
+                removes,
+                patience_seconds,
+            )
+        )
+        kept = {address: why for address, why in verdicts.items() if why}
+        for address, why in kept.items():
+            _logger.warning("The worker at %s was not retired: %s", address, why)
+        retired = {a: there.get(a, {}) for a, why in verdicts.items() if not why}
+        return Retired(retired, kept)
+
+    async def restart(self, timeout: Any = None, wait_for_workers: bool = True) -> None:
+        """Forget all tasks of all clients, and start all workers anew.
+
+        All futures are cancelled, whoever holds them; so is what datasets and queues keep.  Workers
+        without a nanny are sent away; whatever has started them has to start others.
+
+        Args:
+            timeout: seconds in which the new workers must be there; four times what connecting may
+                take, if None.
+            wait_for_workers: until there are as many as there were.
+
+        Raises:
+            TimeoutError: they are not back in time.
+        """
+        seconds = seconds_or(timeout, RESTART_TIMEOUTS * self._timeout_seconds)
+        verdicts = await self._restart(None, seconds, waits=wait_for_workers, lets_go=True)
+        late = [address for address, verdict in verdicts.items() if verdict == "timed out"]
+        removed = [address for address, verdict in verdicts.items() if verdict == "removed"]
+        if wait_for_workers and (late or removed):
+            raise WorkersNotBack(len(verdicts), len(late), len(removed), seconds)
+
+    async def restart_workers(
+        self, workers: Any, timeout: Any = None, raise_for_error: bool = True
+    ) -> dict[Any, str]:
+        """Start these workers anew, in new processes; what they held is computed again.
+
+        Args:
+            workers: addresses or names.
+            timeout: as for `restart`.
+            raise_for_error: False: who is not back is told of in what is returned.
+
+        Returns:
+            Each of `workers` -> "OK", or "timed out".
+
+        Raises:
+            ValueError: one has no nanny, so nobody would start it.
+            KeyError: there is no such worker.
+            TimeoutError: one is not back in time.
+        """
+        asked = list(workers) if isinstance(workers, (list, tuple, set, frozenset)) else [workers]
+        there = (await self.scheduler_info())["workers"]
+        address_by_name = {str(worker["name"]): address for address, worker in there.items()}
+        found: dict[Any, str] = {}
+        for worker in asked:
+            address = str(worker) if str(worker) in there else address_by_name.get(str(worker))
+            if address is None:
+                raise KeyError(worker)
+            found[worker] = address
+        seconds = seconds_or(timeout, RESTART_TIMEOUTS * self._timeout_seconds)
+        verdicts = await self._restart(list(found.values()), seconds, waits=True, lets_go=False)
+        without = [w for w, address in found.items() if verdicts.get(address) == "no nanny"]
+        if without:
+            raise WithoutNanny(without)
+        outcome = {worker: verdicts.get(address, "removed") for worker, address in found.items()}
+        late = [worker for worker, verdict in outcome.items() if verdict != "OK"]
+        if late and raise_for_error:
+            raise WorkersNotRestarted(late, len(outcome), seconds)
+        return outcome
+
+    async def _restart(
+        self, workers: list[str] | None, seconds: float, *, waits: bool, lets_go: bool
+    ) -> dict[str, str]:
+        verdicts: dict[str, str] = await self.session.call(
+            lambda r: membership.RestartWorkers(r, workers, seconds, waits, lets_go),
+            timeout_seconds=seconds + ANSWER_SECONDS,
+        )
+        return verdicts
+
+
+def _closing(
+    n: int | None = None,
+    target: int | None = None,
+    minimum: int | None = None,
+    memory_ratio: float | None = None,
+    key: Any = None,
+    attribute: str = "address",
+) -> membership.Closing:
+    """Which workers may go, as it travels.  `attribute`: not used; answers name addresses."""
+    if key not in (None, "host"):
+        raise UnsupportedOption(f"key={key!r}", 'Group workers by key="host", or name them.')
+    ratio = None if memory_ratio is None else float(memory_ratio)
+    return membership.Closing(n, target, minimum, ratio, "host" if key else "")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-import msgspec
-
 from shoal.client.control.keys import keys_in
-from shoal.client.lifecycle import ClientBase
+from shoal.client.lifecycle import ClientBase, finishes
+from shoal.client.members import Members, facts_known
 from shoal.client.options import worker_names
-from shoal.protocol import questions
+from shoal.observe.facts import FactsOfScheduler, HasWhat, WhoHas, facts_of_identity
+from shoal.protocol import looking, questions
 from shoal.protocol.keys import from_canonical
 
 
 class Questions(ClientBase):
     """`who_has`, `nthreads`, `scheduler_info` and the like: nothing changes by them."""
 
-    async def who_has(self, futures: Any = None, **kwargs: Any) -> dict[Any, list[str]]:
+    async def who_has(self, futures: Any = None, **kwargs: Any) -> WhoHas:
         """Key -> addresses of the workers that hold its result.
 
         Args:
@@ -24,13 +25,13 @@ class Questions(ClientBase):
         """
         keys = None if futures is None else keys_in(futures)
         found = await self.session.call(lambda request: questions.WhoHas(request, keys))
-        return {from_canonical(key): list(holders) for key, holders in found.items()}
+        return WhoHas((from_canonical(key), tuple(holders)) for key, holders in found.items())
 
-    async def has_what(self, workers: Any = None, **kwargs: Any) -> dict[str, list[Any]]:
+    async def has_what(self, workers: Any = None, **kwargs: Any) -> HasWhat:
         """Worker -> keys of the results that it holds."""
         names = None if workers is None else worker_names(workers)
         found = await self.session.call(lambda request: questions.HasWhat(request, names))
-        return {worker: [from_canonical(key) for key in keys] for worker, keys in found.items()}
+        return HasWhat((w, tuple(from_canonical(key) for key in keys)) for w, keys in found.items())
 
     async def nthreads(self, workers: Any = None, **kwargs: Any) -> dict[str, int]:
         """Worker -> its number of threads."""
@@ -44,36 +45,54 @@ class Questions(ClientBase):
         """As `nthreads`."""
         return await self.nthreads(workers)
 
-    async def scheduler_info(self, n_workers: int = -1, **kwargs: Any) -> dict[str, Any]:
+    async def processing(self, workers: Any = None) -> dict[str, tuple[Any, ...]]:
+        """Worker -> keys of the tasks that were given to it and have not ended."""
+        names = None if workers is None else worker_names(workers)
+        found = await self.session.call(lambda request: questions.Processing(request, names))
+        return {w: tuple(from_canonical(key) for key in given) for w, given in found.items()}
+
+    async def nbytes(self, keys: Any = None, summary: bool = True, **kwargs: Any) -> dict[Any, int]:
+        """Bytes of results in memory.
+
+        Args:
+            keys: futures or keys; None: all that are known.
+            summary: by prefix, which is the name of the function; False: by key.
+        """
+        asked = None if keys is None else keys_in(keys)
+        found: dict[Any, int] = await self.session.call(
+            lambda request: looking.SizesOfResults(request, asked, summary)
+        )
+        return found if summary else {from_canonical(key): n for key, n in found.items()}
+
+    @finishes
+    def scheduler_info(self, n_workers: int = -1, **kwargs: Any) -> Any:
         """What the scheduler and its workers are, in plain types.
+
+        An asynchronous client has it at once, as the scheduler keeps it told of workers that come
+        and go; awaited, it asks for the latest, figures included.
 
         Args:
             n_workers: show so many of the workers; -1: all.
         """
-        identity: questions.Identity = await self.session.call(questions.SchedulerIdentity)
-        workers = {w.address: {"type": "Worker", **_fields(w)} for w in identity.workers}
-        shown = list(workers)[: n_workers if n_workers >= 0 else None]
-        return {
-            "type": "Scheduler",
-            "id": identity.id,
-            "address": identity.address,
-            "services": dict(identity.services),
-            "started": identity.started_at,
-            "n_workers": len(workers),
-            "total_threads": sum(worker["nthreads"] for worker in workers.values()),
-            "total_memory": sum(worker["memory_limit"] for worker in workers.values()),
-            "workers": {address: workers[address] for address in shown},
-        }
-
-    async def story(self, *keys: Any, on_error: str = "raise") -> list[tuple[Any, ...]]:
-        """What happened to tasks, oldest first: (key, start, finish, cause, seconds)."""
-        canonical = keys_in(list(keys))
-        found: list[questions.Transition] = await self.session.call(
-            lambda request: questions.Story(request, canonical)
+        if self.owner is not None:
+            return self._ask_for_facts(n_workers)  # which the blocking client finishes
+        session = self.session
+        members = session.state_of(Members).by_address
+        machine = session.machine
+        identity = questions.Identity(
+            machine.scheduler_id,
+            session.address,
+            machine.started_at,
+            list(members.values()),
+            machine.services,
         )
-        return [(from_canonical(t.key), t.start, t.finish, t.cause, t.at) for t in found]
+        facts = facts_known(identity, n_workers)
+        facts.fresh = partial(self._ask_for_facts, n_workers)
+        return facts
 
-
-def _fields(part: msgspec.Struct) -> dict[str, Any]:
-    """A Struct as a plain dict."""
-    return {name: getattr(part, name) for name in part.__struct_fields__}
+    async def _ask_for_facts(self, nworkers: int = -1) -> FactsOfScheduler:
+        """What the scheduler says of itself and its workers now."""
+        identity: questions.Identity = await self.session.call(
+            lambda request: questions.SchedulerIdentity(request, nworkers)
+        )
+        return facts_of_identity(identity)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from shoal.client.computing import futures_inside, replaced
 from shoal.client.future import Future, futures_of
-from shoal.client.gathering import FAILED, outcome_error
-from shoal.client.lifecycle import ClientBase
-from shoal.client.machine import CANCELLED
+from shoal.client.gathering import FAILED, cancelled_errors, from_where_it_was_raised
+from shoal.client.lifecycle import ClientBase, finishes
+from shoal.comms.cancellation import is_our_cancellation
 
 
 class Results(ClientBase):
     """`gather`, and which futures there are in what a user has."""
 
-    async def gather(
+    @finishes
+    def gather(
         self,
         futures: Any,
         errors: str = "raise",
@@ -23,6 +25,8 @@ class Results(ClientBase):
         asynchronous: bool | None = None,
     ) -> Any:
         """Fetch results: `futures`, nested in containers of any kind, with each one replaced.
+
+        Of an iterator, an iterator: each result is waited for when it is its turn.
 
         Args:
             errors: `raise` what the first failed task raised; `skip` those that failed (None, if
@@ -39,22 +43,31 @@ class Results(ClientBase):
         if type(futures).__name__ in ("Queue", "SimpleQueue"):
             raise TypeError("gather takes lists and the like, not a queue; make a list of it")
         if hasattr(futures, "__next__"):
-            futures = list(futures)
+            one = partial(self.face.gather, errors=errors, direct=direct, asynchronous=asynchronous)
+            return map(one, futures)
+        return self._gathered(futures, errors, direct)
+
+    async def _gathered(self, futures: Any, errors: str, direct: bool | None) -> Any:
         record_by_future = {future: self.record_of(future) for future in futures_inside(futures)}
         gathering = self.gathering(skip=errors == "skip", direct=direct)
-        values = await gathering.run(list(record_by_future.values()))
+        try:
+            values = await gathering.run(list(record_by_future.values()))
+        except BaseException as error:
+            if is_our_cancellation(error):
+                raise
+            raise from_where_it_was_raised(error)  # noqa: B904  # it is the error itself
         return replaced(futures, lambda future: values[record_by_future[future]], FAILED)
 
     def futures_of(self, futures: Any) -> list[Future]:
         """Futures inside containers and collections.
 
         Raises:
-            CancelledError: one of them was cancelled.
+            FuturesCancelledError: one of them was cancelled; a CancelledError.
         """
         return futures_of(futures, self)
 
     def refuse_cancelled(self, futures: Sequence[Future]) -> None:
-        """Raise CancelledError if one of these was cancelled."""
-        for future in futures:
-            if future.record.status == CANCELLED:
-                raise outcome_error(future.record)
+        """Raise FuturesCancelledError if some of these were cancelled."""
+        cancelled = cancelled_errors(future.record for future in futures)
+        if cancelled is not None:
+            raise cancelled

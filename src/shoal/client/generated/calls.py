@@ -24,7 +24,7 @@ class BlockingCalls(BlockingBase):
         resources: dict[str, float] | None = None,
         retries: int | None = None,
         priority: float = 0,
-        fifo_timeout: Any = None,
+        fifo_timeout: Any = "100 ms",
         allow_other_workers: bool = False,
         actor: bool = False,
         actors: bool = False,
@@ -39,7 +39,7 @@ class BlockingCalls(BlockingBase):
                 their results.
             key: name of the task; made from function and arguments by default.
             workers: addresses, names or hosts that may run it.
-            resources: abstract amounts that the worker must have free.
+            resources: abstract amounts, such as {"GPU": 1}, that it has of its worker as it runs.
             retries: how often it may fail before the future does.
             priority: larger is sooner.
             allow_other_workers: `workers` is a preference only.
@@ -77,7 +77,7 @@ class BlockingCalls(BlockingBase):
         resources: dict[str, float] | None = None,
         priority: float = 0,
         allow_other_workers: bool = False,
-        fifo_timeout: Any = None,
+        fifo_timeout: Any = "100 ms",
         actor: bool = False,
         actors: bool = False,
         pure: bool = True,

@@ -31,6 +31,7 @@ class BlockingElsewhere(BlockingBase):
                 function.
             workers: addresses or names; None: all.
             wait: False: don't wait, and return None.
+            nanny: call it where their nannies are, and give it the nanny as `dask_worker`.
             on_error: `raise` what it raised; `return` that instead of a result; `ignore` those
                 workers.
 
@@ -48,6 +49,10 @@ class BlockingElsewhere(BlockingBase):
                 **kwargs,
             )
         )
+
+    def run_coroutine(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """As `run`, which takes coroutine functions too."""
+        return self.hand_over(self._async.run_coroutine(function, *args, **kwargs))
 
     def run_on_scheduler(
         self, function: Callable[..., Any], *args: Any, wait: bool = True, **kwargs: Any

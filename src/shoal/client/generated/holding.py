@@ -64,6 +64,8 @@ class BlockingHolding(BlockingBase):
         """End tasks, and what depends on them.  A function that already runs is not interrupted.
 
         Args:
+            futures: futures, or containers or collections that hold some; or keys, or a list of
+                them, of tasks that this client wants or that were fired and forgotten.
             force: also those that other clients want.
             reason: why, for whoever asks for the result.
         """
@@ -75,9 +77,8 @@ class BlockingHolding(BlockingBase):
         )
 
     def retry(self, futures: Any, asynchronous: bool | None = None) -> None:
-        """Run failed tasks again.
+        """Run failed tasks again, and what they need that failed; they are pending at once.
 
-        Raises:
-            UnsupportedOption: always, for now.
+        They may fail as often as at first.  Futures that did not fail stay as they are.
         """
         return self.hand_over(self._async.retry(futures, asynchronous=asynchronous), asynchronous)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.control.membership import Retired
 from shoal.client.facing import BlockingBase
 
 
@@ -28,8 +29,66 @@ class BlockingMembership(BlockingBase):
 
     def retire_workers(
         self, workers: Any = None, close_workers: bool = True, **kwargs: Any
-    ) -> list[str]:
-        """Let workers go; what they ran is run elsewhere.  Returns their addresses."""
+    ) -> Retired:
+        """Let workers go without losing a result.
+
+        From now on they are given nothing new; what only they hold is copied to others; then they
+        close.  What they execute may end within a second; what takes longer is run elsewhere.  A
+        worker whose results no other can take goes on working, and so does one from which they are
+        not taken in time.
+
+        Args:
+            workers: addresses, names or hosts; None: idle ones, as long as those that are left have
+                twice the memory that results take.
+            close_workers: not used; whoever is let go closes.
+            kwargs: `names`: instead of `workers`; `n`, `target`, `minimum`, `memory_ratio`: how
+                many may go; `key="host"`: those of a host together; `remove=False`: they stay
+                connected, without work; `timeout`: seconds without progress until one is kept (30).
+
+        Returns:
+            Address -> what each was that was let go.  Its `kept` says why others were not.
+
+        Raises:
+            TypeError: `names` beside `workers`, how many beside whom, or an unknown argument.
+        """
         return self.hand_over(
             self._async.retire_workers(workers, close_workers=close_workers, **kwargs)
+        )
+
+    def restart(self, timeout: Any = None, wait_for_workers: bool = True) -> None:
+        """Forget all tasks of all clients, and start all workers anew.
+
+        All futures are cancelled, whoever holds them; so is what datasets and queues keep.  Workers
+        without a nanny are sent away; whatever has started them has to start others.
+
+        Args:
+            timeout: seconds in which the new workers must be there; four times what connecting may
+                take, if None.
+            wait_for_workers: until there are as many as there were.
+
+        Raises:
+            TimeoutError: they are not back in time.
+        """
+        return self.hand_over(self._async.restart(timeout, wait_for_workers=wait_for_workers))
+
+    def restart_workers(
+        self, workers: Any, timeout: Any = None, raise_for_error: bool = True
+    ) -> dict[Any, str]:
+        """Start these workers anew, in new processes; what they held is computed again.
+
+        Args:
+            workers: addresses or names.
+            timeout: as for `restart`.
+            raise_for_error: False: who is not back is told of in what is returned.
+
+        Returns:
+            Each of `workers` -> "OK", or "timed out".
+
+        Raises:
+            ValueError: one has no nanny, so nobody would start it.
+            KeyError: there is no such worker.
+            TimeoutError: one is not back in time.
+        """
+        return self.hand_over(
+            self._async.restart_workers(workers, timeout=timeout, raise_for_error=raise_for_error)
         )

@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.client.facing import BlockingBase
+from shoal.observe.facts import HasWhat, WhoHas
 
 
 class BlockingQuestions(BlockingBase):
     """The blocking face of `Questions`."""
 
-    def who_has(self, futures: Any = None, **kwargs: Any) -> dict[Any, list[str]]:
+    def who_has(self, futures: Any = None, **kwargs: Any) -> WhoHas:
         """Key -> addresses of the workers that hold its result.
 
         Args:
@@ -21,7 +22,7 @@ class BlockingQuestions(BlockingBase):
         """
         return self.hand_over(self._async.who_has(futures, **kwargs))
 
-    def has_what(self, workers: Any = None, **kwargs: Any) -> dict[str, list[Any]]:
+    def has_what(self, workers: Any = None, **kwargs: Any) -> HasWhat:
         """Worker -> keys of the results that it holds."""
         return self.hand_over(self._async.has_what(workers, **kwargs))
 
@@ -33,14 +34,26 @@ class BlockingQuestions(BlockingBase):
         """As `nthreads`."""
         return self.hand_over(self._async.ncores(workers, **kwargs))
 
-    def scheduler_info(self, n_workers: int = -1, **kwargs: Any) -> dict[str, Any]:
+    def processing(self, workers: Any = None) -> dict[str, tuple[Any, ...]]:
+        """Worker -> keys of the tasks that were given to it and have not ended."""
+        return self.hand_over(self._async.processing(workers))
+
+    def nbytes(self, keys: Any = None, summary: bool = True, **kwargs: Any) -> dict[Any, int]:
+        """Bytes of results in memory.
+
+        Args:
+            keys: futures or keys; None: all that are known.
+            summary: by prefix, which is the name of the function; False: by key.
+        """
+        return self.hand_over(self._async.nbytes(keys, summary=summary, **kwargs))
+
+    def scheduler_info(self, n_workers: int = -1, **kwargs: Any) -> Any:
         """What the scheduler and its workers are, in plain types.
+
+        An asynchronous client has it at once, as the scheduler keeps it told of workers that come
+        and go; awaited, it asks for the latest, figures included.
 
         Args:
             n_workers: show so many of the workers; -1: all.
         """
-        return self.hand_over(self._async.scheduler_info(n_workers, **kwargs))
-
-    def story(self, *keys: Any, on_error: str = "raise") -> list[tuple[Any, ...]]:
-        """What happened to tasks, oldest first: (key, start, finish, cause, seconds)."""
-        return self.hand_over(self._async.story(*keys, on_error=on_error))
+        return self.finish(self._async.scheduler_info(n_workers, **kwargs))

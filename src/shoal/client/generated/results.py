@@ -24,6 +24,8 @@ class BlockingResults(BlockingBase):
     ) -> Any:
         """Fetch results: `futures`, nested in containers of any kind, with each one replaced.
 
+        Of an iterator, an iterator: each result is waited for when it is its turn.
+
         Args:
             errors: `raise` what the first failed task raised; `skip` those that failed (None, if
                 not in a list at the top).
@@ -34,7 +36,7 @@ class BlockingResults(BlockingBase):
             CancelledError: a future was cancelled.
             ForeignFuture: one is another client's.
         """
-        return self.hand_over(
+        return self.finish(
             self._async.gather(futures, errors=errors, direct=direct, asynchronous=asynchronous),
             asynchronous,
         )
@@ -43,10 +45,10 @@ class BlockingResults(BlockingBase):
         """Futures inside containers and collections.
 
         Raises:
-            CancelledError: one of them was cancelled.
+            FuturesCancelledError: one of them was cancelled; a CancelledError.
         """
         return self._async.futures_of(futures)
 
     def refuse_cancelled(self, futures: Sequence[Future]) -> None:
-        """Raise CancelledError if one of these was cancelled."""
+        """Raise FuturesCancelledError if some of these were cancelled."""
         return self._async.refuse_cancelled(futures)

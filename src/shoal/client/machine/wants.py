@@ -24,6 +24,7 @@ from shoal.client.machine.record import (
     Record,
 )
 from shoal.ids import ClientTaskId, CodeId, Epoch, Key
+from shoal.protocol.holding import RetryTasks, TaskRetried
 from shoal.protocol.messages import (
     CancelTasks,
     ClientWelcome,
@@ -57,6 +58,9 @@ class ClientMachine(Outgoing):
         self.hopeless: Failure | None = None  # why nothing that is waited for will come
         self.scheduler_id = ""
         self.services: dict[str, int] = {}  # what else the scheduler's process serves -> its port
+        self.started_at = 0.0  # of the scheduler, in seconds since the epoch
+        self.versions_met: tuple[dict[str, str], dict[str, dict[str, str]]] = {}, {}
+        """Of the scheduler, and of workers that have others than we: as it was when we came."""
         self.records: dict[Key, Record] = {}  # live wants by key: what a new future may share
         self.by_number: dict[ClientTaskId, Record] = {}  # wants that the scheduler may answer
         self._resolved: list[Record] = []
@@ -218,6 +222,25 @@ class ClientMachine(Outgoing):
                 if record is not None:
                     self.fail(record, failure)
 
+    def retry(self, records: Iterable[Record]) -> None:
+        """Want the results of failed tasks once more, and of those that these failed with.
+
+        One that the scheduler knows nothing of, as its failure is our own, stays as it is.
+        """
+        failed = dict.fromkeys(records)
+        for record in list(failed):
+            origin = None if record.failure is None else self.records.get(record.failure.origin)
+            if origin is not None:
+                failed[origin] = None
+        numbers = []
+        for record in failed:
+            if record.status == ERROR and record.number in self.by_number:
+                numbers.append(record.number)
+                record.failure = None
+                record.status = PENDING
+        if numbers:
+            self.say(RetryTasks(numbers))
+
     # --- what the scheduler says -------------------------------------------------------------
 
     def receive(self, messages: Iterable[Message]) -> None:
@@ -229,6 +252,8 @@ class ClientMachine(Outgoing):
                 self.on_task_erred(message)
             elif type(message) is TaskLost:
                 self.on_task_lost(message)
+            elif type(message) is TaskRetried:
+                self.on_task_retried(message)
             elif type(message) is TaskCancelled:
                 self.on_task_cancelled(message)
             elif type(message) is ClientWelcome:
@@ -241,6 +266,8 @@ class ClientMachine(Outgoing):
         self.epoch = message.epoch
         self.scheduler_id = message.scheduler_id
         self.services = message.services
+        self.started_at = message.started_at
+        self.versions_met = message.versions, message.workers_versions
 
     def on_task_in_memory(self, message: TaskInMemory) -> None:
         """A result is there, for the first time, again, or at other holders."""
@@ -275,6 +302,13 @@ class ClientMachine(Outgoing):
             return
         record.holders = []
         record.status = LOST
+
+    def on_task_retried(self, message: TaskRetried) -> None:
+        """It had failed, and somebody has it tried again."""
+        record = self.by_number.get(message.task)
+        if record is not None and record.status == ERROR:
+            record.failure = None
+            record.status = PENDING
 
     def on_task_cancelled(self, message: TaskCancelled) -> None:
         """The scheduler has let go of the want."""

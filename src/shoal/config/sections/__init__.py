@@ -9,7 +9,7 @@ from shoal.config.sections.connections import Comm, Tls
 from shoal.config.sections.deploying import Adaptive
 from shoal.config.sections.looking import Dashboard, Histories
 from shoal.config.sections.nanny import Nanny
-from shoal.config.sections.scheduler import Leases, Replicas, Scheduler, Stealing
+from shoal.config.sections.scheduler import Replicas, Scheduler, Stealing
 from shoal.config.sections.shuffle import Shuffle
 from shoal.config.sections.worker import Memory, Profile, Worker
 
@@ -19,7 +19,6 @@ SECTIONS: tuple[type[Settings], ...] = (
     Scheduler,
     Stealing,
     Replicas,
-    Leases,
     Worker,
     Memory,
     Profile,
@@ -39,7 +38,6 @@ __all__ = [
     "Comm",
     "Dashboard",
     "Histories",
-    "Leases",
     "Memory",
     "Nanny",
     "Profile",

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
-from shoal.config.base import AtLeastZero, Positive, Settings
+from shoal.config.base import AtLeastZero, Fraction, Positive, Settings
 from shoal.units import KIB
 
 # Tasks that only take their input apart: moving them to another worker never pays.
@@ -96,14 +96,11 @@ class Replicas(Settings, frozen=True, kw_only=True):
     interval_seconds: Annotated[float, Positive] = 2.0
     """How often to look for copies to drop."""
 
+    rebalance_sender_ratio: Annotated[float, Fraction] = 0.3
+    """Of its memory limit: `rebalance` moves nothing away from a worker whose results take less."""
 
-class Leases(Settings, frozen=True, kw_only=True):
-    """Locks and semaphores held by somebody who may vanish."""
+    rebalance_recipient_ratio: Annotated[float, Fraction] = 0.6
+    """Of its memory limit: `rebalance` moves nothing to a worker whose results take more."""
 
-    path: ClassVar[str] = "scheduler.leases"
-
-    interval_seconds: Annotated[float, Positive] = 10.0
-    """How often leases are looked at."""
-
-    timeout_seconds: Annotated[float, Positive] = 30.0
-    """A lease that isn't refreshed for this long is free again; `inf`: never."""
+    rebalance_gap_ratio: Annotated[float, Fraction] = 0.1
+    """Of the memory limit: workers that are nearer to each other than this are balanced."""

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from shoal.ids import Epoch, RunId, TaskId
 from shoal.protocol.messages import FreeReplicas, Message
-from shoal.scheduler.machine.story import Story
+from shoal.scheduler.machine.story import Record, Story
 from shoal.scheduler.machine.transitions import DECLARED
+from shoal.scheduler.model.about import About
 from shoal.scheduler.model.entities import Client, Task, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.state import SchedulerState
@@ -25,7 +26,9 @@ class Announced(NamedTuple):
 
     worker_joined: "tuple[Callable[[Core, Worker], None], ...]" = ()
     worker_gone: "tuple[Callable[[Core, Worker], None], ...]" = ()
+    client_joined: "tuple[Callable[[Core, Client], None], ...]" = ()
     client_gone: "tuple[Callable[[Core, Client], None], ...]" = ()
+    woken: "tuple[Callable[[Core], None], ...]" = ()
 
 
 class Core:
@@ -41,12 +44,16 @@ class Core:
         self.settings = settings
         self.announced = announced
         self.services = services
+        self.about = About()
         self.state = SchedulerState(settings, epoch)
         self.queuing = LateBinding(settings)
         self.placement = EarliestStart(settings)
         self.stealing = TakeFromBacklog(self.placement)
         self.story = Story(settings.story_records_max)
-        self.record = self.story.records.append  # looked up once: there are six records for a task
+        self.record: Callable[[Record], None] = self.story.records.append
+        """Looked up once, since there are six records for a task."""
+        self._hearers: dict[str, Callable[[Record], None]] = {}  # by who they are
+        self.told: list[tuple[str, bytes]] | None = None  # topics and values, if anybody asks
         self.now = 0.0
         self.step = 0
         self.cause = ""
@@ -58,8 +65,28 @@ class Core:
         self.refill: dict[Worker, None] = {}  # workers with another load, new room or new backlog
         self.freeing: dict[Worker, list[TaskId]] = {}  # replicas to be dropped
         self.speaking: dict[Worker | Client, None] = {}  # peers whose outbox isn't empty
+        self.attended: dict[Task, None] | None = None
+        """Tasks whose results came or went in this step; None if nobody attends to that."""
+        self.has_new_demand = False  # a task was queued that needs resources
         self.awaiting: dict[tuple[Client, int], Callable[[], bool]] = {}
         """Calls that wait for workers: (client, request) -> answers it if that is possible now."""
+
+    def have_told(self, hear: Callable[[Record], None] | None, who: str = "the shell") -> None:
+        """Have `hear` told of each transition as it is recorded; None: `who` is not any more."""
+        self._hearers.pop(who, None)
+        if hear is not None:
+            self._hearers[who] = hear
+        append, hearers = self.story.records.append, list(self._hearers.values())
+        if not hearers:
+            self.record = append
+            return
+
+        def record(entry: Record) -> None:
+            append(entry)
+            for hear in hearers:
+                hear(entry)
+
+        self.record = record
 
     def move(self, task: Task, state: str) -> None:
         """The only assignment to a task's state in the program; hooks read the story it leaves."""

@@ -5,7 +5,9 @@ from heapq import heappop
 from shoal.ids import TaskId
 from shoal.protocol.messages import DefineCode, FreeReplicas, Input, RunTask
 from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.demands import claim, next_demanded
 from shoal.scheduler.machine.placing import SEQUENCE_BITS, update_load
+from shoal.scheduler.model.demands import Demand
 from shoal.scheduler.model.entities import NO_RUN, PROCESSING, QUEUED, Task, Worker
 from shoal.scheduler.policies.placement import may_run_on
 
@@ -20,7 +22,13 @@ def fill(core: Core) -> None:
     for worker in refill:
         _fill_from_backlog(core, worker)
         update_load(core, worker)
+    if state.demands:
+        head = state.queue.peek()
+        _fill_from_demands(core, None if head is None else head.priority)
     _fill_from_queue(core)
+    if state.demands:
+        _fill_from_demands(core, None)
+        core.has_new_demand = False
     if len(state.backlogged):
         for worker in refill:
             _steal(core, worker)
@@ -79,6 +87,20 @@ def _fill_from_queue(core: Core) -> None:
         update_load(core, worker)
 
 
+def _fill_from_demands(core: Core, before: int | None) -> None:
+    """Send what needs resources to workers that have enough left, the most urgent first.
+
+    `before`: only what is more urgent than this priority.
+    """
+    workers = list(core.state.workers.values() if core.has_new_demand else core.refill)
+    reserved: dict[Worker, dict[str, None]] = {}
+    done: dict[Demand, None] = {}
+    while (found := next_demanded(core, workers, before, reserved, done)) is not None:
+        task, worker = found
+        _send(core, task, worker)
+        update_load(core, worker)
+
+
 def _send(core: Core, task: Task, worker: Worker) -> None:
     """Begin a run of `task` on `worker`: from the queue, or from the worker's backlog.
 
@@ -97,6 +119,8 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
     if task.blame:
         worker.runs_suspect = True
     task.run = worker.newest_run = core.new_run()
+    if task.options.resources:
+        claim(worker, task.run, task)
     if worker in core.freeing:
         core.say_what_to_free(worker)
     code = task.code

@@ -13,6 +13,7 @@ from shoal.scheduler.model.entities import (
     NO_RUN,
     NO_WORKER,
     PROCESSING,
+    QUEUED,
     RELEASED,
     WAITING,
     Client,
@@ -34,6 +35,8 @@ def to_memory(core: Core, task: Task) -> None:
     if task.state == NO_WORKER:
         del core.state.unrunnable[task]
     core.move(task, MEMORY)
+    if core.attended is not None:
+        core.attended[task] = None
     if task.code is None:
         core.state.scattering.pop(task, None)
     for client, number in task.wants:
@@ -70,10 +73,15 @@ def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
     """
     if task.state == MEMORY:
         link_replica(task, worker)
+        if core.attended is not None:
+            core.attended[task] = None
         return
-    if task.state == ERRED or not task.is_needed:
+    if not task.is_needed or (task.state == ERRED and task.code is not None):
         core.free(worker, task.id)
         return
+    if task.state == ERRED:  # a scattered value was given up as lost, and is here after all
+        core.move(task, RELEASED)
+        task.failure = None
     worker.leftovers.pop(task.id, None)  # it is a replica now
     if task.worker is not None:
         unplace(core, task, recall=True)
@@ -86,16 +94,19 @@ def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
 def lose_replica(core: Core, task: Task, worker: Worker) -> None:
     """`worker` no longer holds this result; if it was the last copy, it is needed anew.
 
-    What is queued has small inputs only, whose values are here; so it never waits for one again.
+    What is queued has small inputs only, whose values are here, so it never waits for one again;
+    unless it is queued for resources.
     """
     unlink_replica(task, worker)
+    if core.attended is not None:
+        core.attended[task] = None
     if task.who_has is not None or task.value is not None or task.state != MEMORY:
         return
     core.move(task, RELEASED)
     for dependent in list(task.dependents or ()):
         if dependent.state == WAITING:
             dependent.nwaiting += 1
-        elif dependent.state == NO_WORKER:
+        elif dependent.state in (NO_WORKER, QUEUED):
             wait_again(core, dependent)
         elif dependent.state == PROCESSING and dependent.run == NO_RUN:
             unplace(core, dependent, recall=False)

@@ -28,7 +28,11 @@ class Handlers(NamedTuple):
     """A worker was registered, and what it holds is recorded."""
     worker_gone: Callable[[Core, Worker], None] | None = None
     """What it ran and held is settled; it is still registered."""
+    client_joined: Callable[[Core, Client], None] | None = None
+    """A client was registered."""
     client_gone: Callable[[Core, Client], None] | None = None
     """It is still registered; whatever the part keeps for it must go."""
+    woken: Callable[[Core], None] | None = None
+    """Time has come to `wake_at`; whoever waits for a later moment asks again, by `wake_by`."""
     invariant: Callable[[SchedulerState], Iterator[str]] | None = None
     """True after every step; a sentence for each breach."""

@@ -199,7 +199,7 @@ def prefixes_count(state: SchedulerState) -> Iterator[str]:
 def wants_mirror(state: SchedulerState) -> Iterator[str]:
     """Clients' wants and holds agree with the tasks'."""
     nwants = nholds = 0
-    for client in state.clients.values():
+    for client in (*state.clients.values(), *state.keepers.values()):
         nwants += len(client.tasks)
         nholds += len(client.held)
         for number, task in client.tasks.items():
@@ -237,8 +237,9 @@ def ready_work_moves(state: SchedulerState) -> Iterator[str]:
     suspects_wait = any(task.blame for task in state.tasks.values())
     if suspects_wait:
         return  # one at the head of a queue waits for a worker of its own, and others behind it
-    if state.ntasks[QUEUED] and len(state.open):
-        yield f"{state.ntasks[QUEUED]} tasks are queued while {state.open.lowest()} has room"
+    queued = [task for task in state.tasks.values() if task.state == QUEUED]
+    if len(state.open) and not all(task.options.resources for task in queued):
+        yield f"{len(queued)} tasks are queued while {state.open.lowest()} has room"
     for worker in state.workers.values():
         if worker in state.open and len(worker.processing) > worker.nsent:
             yield f"{worker} has room and a backlog"

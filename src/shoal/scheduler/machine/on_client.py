@@ -27,8 +27,10 @@ from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.placing import to_priority
 from shoal.scheduler.machine.releasing import drop_user, settle_all
 from shoal.scheduler.machine.scattering import stop_bringing
+from shoal.scheduler.machine.telling import GRAPH_TASKS_MIN, report_graph
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.model.entities import NO_OPTIONS, RELEASED, Client, Task
+from shoal.scheduler.model.keepers import DETACHED
 from shoal.scheduler.model.state import (
     link_dependencies,
     link_hold,
@@ -89,6 +91,8 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
     core.starting.extend(task for task in tasks if task.state == RELEASED)
     for number in message.let_go:
         _let_go(core, client, number)
+    if len(tasks) >= GRAPH_TASKS_MIN or message.graph is not None:
+        _note_graph(core, client, message)
 
 
 def on_want_key(core: Core, client: Client, message: WantKey) -> None:
@@ -122,14 +126,22 @@ def on_cancel_tasks(core: Core, client: Client, message: CancelTasks) -> None:
     What another client wants goes on, and so does what that needs.
     """
     cancelling = [client.tasks[number] for number in message.tasks if number in client.tasks]
+    cancel_all(core, client, cancelling, message.force, message.reason)
+
+
+def cancel_all(
+    core: Core, client: Client, cancelling: list[Task], force: bool, reason: str
+) -> None:
+    """As `on_cancel_tasks`.  What was detached nobody waits for, so it ends like one's own."""
+    detached = core.state.keepers.get(DETACHED)
     seen = dict.fromkeys(cancelling)
     while cancelling:
         task = cancelling.pop()
         for owner, number in task.wants:
-            if owner is client or message.force:
+            if owner is client or owner is detached or force:
                 unlink_want(task, owner, number)
                 stop_bringing(core, task, owner)
-                core.to_client(owner, TaskCancelled(number, message.reason))
+                core.to_client(owner, TaskCancelled(number, reason))
         core.releasing.append(task)
         for dependent in task.dependents or ():
             if dependent not in seen:
@@ -209,6 +221,15 @@ def _check_numbers(client: Client, message: SubmitTasks) -> None:
         raise ProtocolError("SubmitTasks is no slice of the graph that it names")
 
 
+def _note_graph(core: Core, client: Client, message: SubmitTasks) -> None:
+    """Tell of a graph as its last slice has come, and of many tasks at once."""
+    if message.ntasks_ahead == 0:
+        ntasks = len(message.keys)
+        if message.graph is not None:
+            ntasks += message.first - message.graph
+        report_graph(core, client, ntasks)
+
+
 def _let_go(core: Core, client: Client, number: ClientTaskId) -> None:
     task = client.held.get(number)
     if task is not None:
@@ -273,6 +294,7 @@ def _link(
             continue
         dependency = client.tasks.get(number) or client.held.get(number)
         if dependency is None:
+            core.state.incomplete[task] = None
             fail(core, task, to_failure(UnknownDependency(task.key), task.key, ""))
             return
         dependencies.append(dependency)

@@ -13,7 +13,9 @@ from shoal.protocol.messages import (
 )
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
+from shoal.scheduler.machine.on_looking import watch_members
 from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.telling import report_loss
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import Client, Task, Worker, host_of
 from shoal.scheduler.policies.blame import suspects
@@ -48,6 +50,13 @@ def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
     worker.pid = message.pid
     worker.memory_limit = message.memory_limit
     worker.resources = message.resources
+    worker.available = dict(message.resources)
+    worker.predecessor = message.predecessor
+    worker.has_nanny = message.has_nanny
+    worker.versions = message.versions
+    worker.local_directory = message.local_directory
+    worker.nanny = message.nanny
+    worker.services = message.services
     state.add_worker(worker)
     if message.predecessor:
         state.deaths[worker.host, message.predecessor] = message.predecessor_death
@@ -77,6 +86,7 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
 
     Unless that was `expected`, tasks that may have been executing there are to blame.
     """
+    report_loss(core, worker, expected=expected)
     blamed = [] if expected or worker.is_leaving else suspects(worker)
     for task in blamed:
         task.blame += 1
@@ -113,7 +123,26 @@ def on_register_client(core: Core, message: RegisterClient) -> Client:
     client = Client(ClientId(state.next_client_id), message.name, core.now)
     state.next_client_id += 1
     state.clients[client.id] = client
-    core.to_client(client, ClientWelcome(state.epoch, services=dict(core.services)))
+    if message.watches_members:
+        watch_members(core, client)
+    about = core.about
+    welcome = ClientWelcome(
+        state.epoch,
+        about.id,
+        dict(about.versions),
+        dict(core.services),
+        about.started_at,
+        {
+            worker.address: worker.versions
+            for worker in state.workers.values()
+            if worker.versions != message.versions
+        }
+        if message.versions
+        else {},
+    )
+    core.to_client(client, welcome)
+    for joined in core.announced.client_joined:
+        joined(core, client)
     return client
 
 

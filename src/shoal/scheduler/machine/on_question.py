@@ -67,7 +67,8 @@ def on_describe_tasks(core: Core, client: Client, call: DescribeTasks) -> None:
 
 def on_story(core: Core, client: Client, call: Story) -> None:
     """Recorded transitions of the keys, oldest first.  Cost: O(records of the story)."""
-    core.to_client(client, answer(call.request, core.story.about(call.keys)))
+    found = core.story.where(frozenset(call.keys), frozenset(call.causes))
+    core.to_client(client, answer(call.request, found))
 
 
 def _describe(task: Task) -> TaskDescription:

@@ -6,6 +6,7 @@ from shoal.protocol.transfers import Placement, PlaceScatter
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.on_holding import keep_copies
 from shoal.scheduler.machine.placing import to_priority
 from shoal.scheduler.machine.releasing import settle_all
 from shoal.scheduler.machine.scattering import lose_scattered
@@ -85,6 +86,8 @@ def _place_value(
         chosen[choose_scatter(workers, core.state.scatter_cursor)] = None
         core.state.scatter_cursor += 1
     brought[client] = chosen
+    if call.ncopies != 1:
+        keep_copies(core, task, call.ncopies, call.workers, chosen)
     return Placement(task.id, [worker.address for worker in chosen])
 
 

@@ -4,6 +4,7 @@ from shoal.observe.reasons import TOO_SILENT
 from shoal.protocol.messages import RecallRuns, Shutdown
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.on_membership import remove_worker
+from shoal.scheduler.machine.telling import STEALING, report
 from shoal.scheduler.model.entities import NO_RUN, Worker
 from shoal.scheduler.policies.liveness import has_stalled_runs, silent_workers
 from shoal.scheduler.policies.placement import may_run_on
@@ -18,6 +19,8 @@ def on_timer(core: Core) -> list[Worker]:
         core.to_worker(worker, Shutdown(f"{TOO_SILENT} for {ttl:.0f} s"))
     if core.state.workers:
         core.wake_by(min(w.heard_at for w in core.state.workers.values()) + ttl + 1)
+    for woken in core.announced.woken:
+        woken(core)
     idle = core.state.open.lowest()
     if idle is not None and idle.nsent == 0:
         core.refill[idle] = None
@@ -35,3 +38,5 @@ def _recall_unbegun(core: Core, worker: Worker, idle: Worker) -> None:
     runs = [(task.id, task.run) for task in unbegun if may_run_on(task, idle)]
     if runs:
         core.to_worker(worker, RecallRuns(runs))
+        facts = {"victim": worker.address, "thief": idle.address, "count": len(runs)}
+        report(core, (STEALING,), "recall", **facts)

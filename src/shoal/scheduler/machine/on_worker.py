@@ -18,10 +18,13 @@ from shoal.protocol.messages import (
     WorkerHeartbeat,
     WorkerLeaving,
 )
+from shoal.scheduler.machine.copying import refuse_gone
 from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.demands import drop_unmet, give_back
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, to_memory
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.telling import report
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import NO_RUN, Task, Worker
 from shoal.scheduler.model.estimates import learn_duration
@@ -30,6 +33,8 @@ from shoal.scheduler.model.state import link_replica
 
 def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
     """Record the result and its replica, then move whoever waited for it."""
+    if worker.claims:
+        give_back(core, worker, message.run)
     task = _task_of_run(core, worker, message.task, message.run)
     if task is None:
         _ignore_stale_result(core, worker, message.task)
@@ -48,6 +53,8 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
 
 def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
     """Run it again if retries are left; else it, and what waits for it, has failed."""
+    if worker.claims:
+        give_back(core, worker, message.run)
     task = _task_of_run(core, worker, message.task, message.run)
     if task is None:
         return
@@ -61,6 +68,8 @@ def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
 
 def on_run_returned(core: Core, worker: Worker, message: RunReturned) -> None:
     """A recalled run never began: place the task anew."""
+    if worker.claims:
+        give_back(core, worker, message.run)
     task = _task_of_run(core, worker, message.task, message.run)
     if task is not None:
         unplace(core, task, recall=False)
@@ -73,6 +82,8 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
     An input that stays out of reach is computed again, and in the end the task fails: a partition
     between two workers must not keep it for ever.
     """
+    if worker.claims:
+        give_back(core, worker, message.run)
     until = core.now + core.settings.unreachable_seconds
     unreachable = [
         peer for address in message.unreachable if (peer := core.state.workers.get(address))
@@ -120,6 +131,7 @@ def on_replicas_gone(core: Core, worker: Worker, message: ReplicasGone) -> None:
         task = core.state.task_by_id.get(number)
         if task is not None and task in worker.has_what:
             lose_replica(core, task, worker)
+    refuse_gone(core, worker, message)
 
 
 def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) -> None:
@@ -128,6 +140,7 @@ def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) ->
     A task that waits for other tasks leaves its thread to a substitute, so one more may be sent.
     """
     worker.memory_bytes = message.memory_bytes
+    worker.cpu_percent = message.cpu_percent
     if message.nwaiting != worker.nwaiting:
         worker.nwaiting = message.nwaiting
         core.refill[worker] = None
@@ -137,6 +150,11 @@ def on_worker_leaving(core: Core, worker: Worker, message: WorkerLeaving) -> Non
     """Give it nothing more; what it has is run elsewhere once it has gone."""
     worker.is_leaving = True
     update_load(core, worker)
+    if core.state.demands:
+        drop_unmet(core)
+    if core.attended is not None:
+        core.attended.update(worker.has_what)
+    report(core, (worker.address,), "closing-worker", reason=message.reason)
 
 
 def _task_of_run(core: Core, worker: Worker, number: TaskId, run: RunId) -> Task | None:

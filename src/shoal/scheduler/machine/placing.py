@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.demands import queue_demand
 from shoal.scheduler.model.entities import (
     NO_RUN,
     NO_WORKER,
@@ -53,7 +54,9 @@ def place_ready(core: Core) -> None:
     for task in ready:
         if task.state != WAITING or task.nwaiting:
             continue  # it was noted twice, or an input was lost in the same step
-        if task.options.workers:
+        if task.options.resources:
+            queue_demand(core, task)
+        elif task.options.workers:
             _place_restricted(core, task)
         elif has_inputs_to_move(task):
             worker = core.placement.choose(task, core.state.loads.lowest(), core.now)

@@ -1,6 +1,7 @@
 """Letting go: results that nobody needs are freed, tasks that nothing refers to are forgotten."""
 
 from shoal.protocol.messages import ForgetCode
+from shoal.scheduler.machine.copying import drop_attention
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.placing import unplace
 from shoal.scheduler.machine.waiting import start_all, stop_needing_inputs
@@ -85,6 +86,8 @@ def _release(core: Core, task: Task) -> None:
             unlink_replica(task, worker)
             core.free(worker, task.id)
         task.value = None
+        if core.attended is not None:
+            core.attended[task] = None
     if task.code is None:
         core.state.scattering.pop(task, None)
     core.move(task, RELEASED)
@@ -98,8 +101,12 @@ def _forget(core: Core, task: Task) -> None:
     state = core.state
     if state.of_no_use:
         state.of_no_use.pop(task, None)
+    if state.incomplete:
+        state.incomplete.pop(task, None)
     if task.blame:
         state.died_under.pop(task, None)
+    if core.attended is not None:
+        drop_attention(core, task)
     state.remove_task(task)
     if task.code is not None:
         drop_user(core, task.code)

@@ -4,25 +4,32 @@ Each event is one step: its handlers note what became due, `_settle` carries tha
 to be said waits in outboxes for `take_outgoing`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from shoal.ids import Epoch
+from shoal.ids import Epoch, Key
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
+from shoal.protocol.metadata import Leaf
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.filling import fill
+from shoal.scheduler.machine.keeping import let_go_of_ended
 from shoal.scheduler.machine.on_membership import (
     on_register_client,
     on_register_worker,
     remove_client,
     remove_worker,
 )
+from shoal.scheduler.machine.on_metadata import set_leaves
 from shoal.scheduler.machine.on_timer import on_timer
 from shoal.scheduler.machine.placing import place_ready
 from shoal.scheduler.machine.releasing import settle_needs
-from shoal.scheduler.machine.story import Story
+from shoal.scheduler.machine.retiring import settle_copies
+from shoal.scheduler.machine.story import Record, Story
 from shoal.scheduler.machine.table import ANNOUNCED, FROM_CLIENT, FROM_WORKER
+from shoal.scheduler.machine.telling import tell_topics
+from shoal.scheduler.model.about import About
 from shoal.scheduler.model.entities import Client, Worker
+from shoal.scheduler.model.keepers import Keeper
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.state import SchedulerState
 
@@ -48,6 +55,33 @@ class SchedulerMachine:
     def story(self) -> Story:
         """The latest transitions."""
         return self._core.story
+
+    @property
+    def about(self) -> About:
+        """What is said of us to those who come; filled in by whoever runs the machine."""
+        return self._core.about
+
+    @property
+    def nsteps(self) -> int:
+        """The number of the latest step."""
+        return self._core.step
+
+    def have_told(self, hear: Callable[[Record], None] | None) -> None:
+        """Have `hear` told of each transition while it is made, to look at once the step is over;
+        None: nobody is."""
+        self._core.have_told(hear)
+
+    def keep_told(self, wanted: bool) -> None:
+        """Whether what is told under topics is kept for `take_told`."""
+        self._core.told = [] if wanted else None
+
+    def take_told(self) -> list[tuple[str, bytes]]:
+        """Topics and pickled values that were told since, if they are kept."""
+        told = self._core.told
+        if not told:
+            return []
+        self._core.told = []
+        return told
 
     @property
     def is_forgetting(self) -> bool:
@@ -128,11 +162,22 @@ class SchedulerMachine:
         self._settle()
         return silent
 
+    def tell(self, topics: Sequence[str], value: bytes, now: float) -> None:
+        """Code beside the scheduler tells something, pickled, under topics."""
+        tell_topics(self._begin("tell", now), topics, value)
+        self._settle()
+
+    def set_metadata(self, path: Sequence[Key], leaves: Sequence[Leaf], now: float) -> None:
+        """Code beside the scheduler leaves a value with it."""
+        set_leaves(self._begin("set-metadata", now).state, path, leaves)
+        self._settle()
+
     def take_outgoing(self) -> list[tuple[Worker | Client, list[Message]]]:
         """What to say, by peer, in the order in which it is to be said."""
         outgoing: list[tuple[Worker | Client, list[Message]]] = []
         for peer in self._core.speaking:
-            outgoing.append((peer, peer.outbox))
+            if type(peer) is not Keeper:  # which nobody hears
+                outgoing.append((peer, peer.outbox))
             peer.outbox = []
         self._core.speaking.clear()
         return outgoing
@@ -145,11 +190,24 @@ class SchedulerMachine:
         core.nforgets_left = core.settings.forgets_max
         return core
 
+    def _carry_out(self, core: Core) -> None:
+        """Needs first, then what follows from where results are, then what is to be run."""
+        settle_needs(core)
+        while core.attended is not None:
+            settle_copies(core)
+            settle_needs(core)
+            if not core.attended:
+                break
+        place_ready(core)
+        fill(core)
+
     def _settle(self) -> None:
         """Carry out all that became due, until nothing is."""
         core = self._core
-        settle_needs(core)
-        place_ready(core)
-        fill(core)
+        self._carry_out(core)
+        if core.state.keepers and let_go_of_ended(core):
+            settle_needs(core)
+        while core.attended:
+            self._carry_out(core)
         for worker in list(core.freeing):
             core.say_what_to_free(worker)

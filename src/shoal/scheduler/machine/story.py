@@ -1,7 +1,7 @@
 """The record of transitions: what is asked when a task surprises somebody, and what hooks read."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Set
 
 from shoal.ids import Key
 from shoal.protocol.questions import Transition
@@ -18,10 +18,13 @@ class Story:
     def __init__(self, records_max: int) -> None:
         self.records: deque[Record] = deque(maxlen=records_max)
 
-    def about(self, keys: Iterable[Key]) -> list[Transition]:
-        """The recorded transitions of these keys.  Cost: O(records)."""
-        wanted = frozenset(keys)
-        return [Transition(*record) for record in self.records if record[1] in wanted]
+    def where(self, keys: Set[Key], steps: Set[tuple[str, int]]) -> list[Transition]:
+        """Those of these keys, or of these steps, by cause and number.  Cost: O(records)."""
+        return [
+            Transition(*record)
+            for record in self.records
+            if record[1] in keys or record[4:] in steps
+        ]
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.records)

@@ -8,8 +8,33 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from shoal.protocol.messages import Message
-from shoal.scheduler.machine import on_client, on_question, on_scatter, on_worker, waiting_calls
-from shoal.scheduler.machine.coordination import locks
+from shoal.scheduler.machine import (
+    copying,
+    demands,
+    keeping,
+    on_client,
+    on_dataset,
+    on_detached,
+    on_holding,
+    on_looking,
+    on_metadata,
+    on_question,
+    on_scatter,
+    on_topic,
+    on_worker,
+    restarting,
+    retiring,
+    waiting_calls,
+)
+from shoal.scheduler.machine.coordination import (
+    channels,
+    describing,
+    events,
+    joints,
+    locks,
+    queues,
+    variables,
+)
 from shoal.scheduler.machine.core import Announced
 from shoal.scheduler.machine.handlers import Handler, Handlers
 from shoal.scheduler.model.state import SchedulerState
@@ -19,8 +44,25 @@ PARTS: Final[tuple[Handlers, ...]] = (
     on_client.HANDLERS,
     on_question.HANDLERS,
     on_scatter.HANDLERS,
+    on_looking.HANDLERS,
     waiting_calls.HANDLERS,
+    copying.HANDLERS,
+    demands.HANDLERS,
+    on_holding.HANDLERS,
+    retiring.HANDLERS,
+    restarting.HANDLERS,
+    keeping.HANDLERS,
+    on_detached.HANDLERS,
+    on_dataset.HANDLERS,
+    on_metadata.HANDLERS,
+    on_topic.HANDLERS,
     locks.HANDLERS,
+    joints.HANDLERS,
+    events.HANDLERS,
+    queues.HANDLERS,
+    variables.HANDLERS,
+    channels.HANDLERS,
+    describing.HANDLERS,
 )
 
 FROM_WORKER: Final[dict[type[Message], Handler]] = {
@@ -34,7 +76,9 @@ FROM_CLIENT: Final[dict[type[Message], Handler]] = {
 ANNOUNCED: Final = Announced(
     worker_joined=tuple(part.worker_joined for part in PARTS if part.worker_joined is not None),
     worker_gone=tuple(part.worker_gone for part in PARTS if part.worker_gone is not None),
+    client_joined=tuple(part.client_joined for part in PARTS if part.client_joined is not None),
     client_gone=tuple(part.client_gone for part in PARTS if part.client_gone is not None),
+    woken=tuple(part.woken for part in PARTS if part.woken is not None),
 )
 
 INVARIANTS: Final[tuple[Callable[[SchedulerState], Iterator[str]], ...]] = tuple(

@@ -29,6 +29,7 @@ TRANSITIONS: Final[dict[tuple[str, str], str]] = {
     (WAITING, RELEASED): "it is no longer needed",
     (QUEUED, PROCESSING): "a worker had room",
     (QUEUED, MEMORY): "a replica turned up",
+    (QUEUED, WAITING): "it needs resources, and an input or the workers that have them were lost",
     (QUEUED, RELEASED): "it is no longer needed",
     (NO_WORKER, WAITING): "workers changed, or an input was lost",
     (NO_WORKER, MEMORY): "a replica turned up",
@@ -38,7 +39,7 @@ TRANSITIONS: Final[dict[tuple[str, str], str]] = {
     (PROCESSING, WAITING): "its run was returned, failed with retries left, or was lost",
     (PROCESSING, RELEASED): "it is no longer needed",
     (MEMORY, RELEASED): "it is no longer needed, or its last replica was lost",
-    (ERRED, RELEASED): "a client places the scattered value anew",
+    (ERRED, RELEASED): "a client has it tried again, or places the scattered value anew",
     (ERRED, FORGOTTEN): "nobody wants it and nothing depends on it",
 }
 

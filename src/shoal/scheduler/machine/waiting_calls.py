@@ -31,7 +31,7 @@ def answer_when_possible(
 
 
 def answer_waiting_calls(core: Core, worker: Worker) -> None:
-    """A worker has joined: answer the calls that waited for that."""
+    """A worker has joined, or goes on working: answer the calls that waited for that."""
     for waiting, answers in list(core.awaiting.items()):
         if answers():
             del core.awaiting[waiting]

@@ -157,9 +157,13 @@ class Worker:
 
     __slots__ = (
         "address",
+        "available",
         "backlog",
         "backlog_us",
         "cannot_reach",
+        "claims",
+        "cpu_percent",
+        "has_nanny",
         "has_what",
         "heard_at",
         "host",
@@ -167,9 +171,11 @@ class Worker:
         "is_leaving",
         "last_recalled",
         "leftovers",
+        "local_directory",
         "memory_bytes",
         "memory_limit",
         "name",
+        "nanny",
         "nbytes",
         "newest_run",
         "nsent",
@@ -177,13 +183,16 @@ class Worker:
         "nwaiting",
         "outbox",
         "pid",
+        "predecessor",
         "processing",
         "received_bytes",
         "resources",
         "runs_suspect",
         "sent_us",
+        "services",
         "slots_max",
         "told",
+        "versions",
     )
 
     def __init__(
@@ -198,7 +207,16 @@ class Worker:
         self.pid = 0
         self.memory_limit = 0  # bytes; 0 = unlimited
         self.memory_bytes = 0  # of its process, as last heard
+        self.cpu_percent = 0.0  # of one CPU, as last heard
+        self.local_directory = ""
+        self.nanny = ""  # address of who keeps its process; "": none that can be reached
+        self.services: dict[str, int] = {}
+        self.versions: dict[str, str] = {}  # of what is installed there
+        self.predecessor = 0  # process id of the one whose place it takes
+        self.has_nanny = False  # who starts another in its place
         self.resources: dict[str, float] = {}
+        self.available: dict[str, float] = {}  # of the resources: what no run has
+        self.claims: dict[RunId, dict[str, float]] = {}  # what runs have until they have ended
         self.is_leaving = False
         self.runs_suspect = False  # a task that may have killed a worker is out, alone
         self.heard_at = now
@@ -235,7 +253,17 @@ class Worker:
 class Client:
     """A connected client, what it wants and what it calls things."""
 
-    __slots__ = ("codes", "heard_at", "held", "id", "name", "outbox", "sequences", "tasks")
+    __slots__ = (
+        "codes",
+        "heard_at",
+        "held",
+        "id",
+        "name",
+        "outbox",
+        "sequences",
+        "tasks",
+        "topics",
+    )
 
     def __init__(self, id: ClientId, name: str, now: float) -> None:
         self.id = id
@@ -245,10 +273,16 @@ class Client:
         self.held: dict[ClientTaskId, Task] = {}  # what later slices of its graphs refer to
         self.sequences: dict[ClientTaskId, int] = {}  # graph still arriving -> of its first task
         self.codes: dict[CodeId, Code] = {}
+        self.topics: dict[str, None] = {}  # of which it hears
         self.outbox: list[Message] = []
 
     def __repr__(self) -> str:
         return f"<Client {self.name} ({len(self.tasks)} tasks)>"
+
+
+def aliases_of(worker: Worker) -> tuple[str, str, str, str]:
+    """What means `worker`: its address, its name, its host, and that as the address has it."""
+    return worker.address, worker.name, worker.host, host_of(worker.address)
 
 
 def host_of(address: str) -> str:

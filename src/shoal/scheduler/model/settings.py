@@ -52,5 +52,35 @@ class SchedulerSettings:
     resting_prefixes_max: int = 4096
     """Prefixes without tasks whose durations are remembered (about 1 KB each)."""
 
+    topic_events_max: int = 1_000
+    """Events that a topic keeps."""
+
+    topic_bytes_max: int = 4_000_000
+    """Bytes of events that a topic keeps; a larger event is said to subscribers only."""
+
+    topics_max: int = 10_000
+    """Topics that are kept; if there are more, the one longest silent is forgotten."""
+
+    departed_topics_max: int = 100
+    """Topics of workers and clients that have left, which are kept for whoever asks."""
+
+    departed_topic_seconds: float = 3600.0
+    """How long such a topic is kept."""
+
     story_records_max: int = 10_000
     """Transitions that the story keeps (about 150 bytes each)."""
+
+    drain_seconds: float = 1.0
+    """How long a worker that shall go may take for what it is about to finish."""
+
+    copy_patience_seconds: float = 10.0
+    """Silence of a worker after which a copy that it was to get is sought elsewhere."""
+
+    rebalance_sender_ratio: float = 0.3
+    """Of its memory limit: a worker that holds less has nothing moved away."""
+
+    rebalance_recipient_ratio: float = 0.6
+    """Of its memory limit: a worker that holds more is given nothing."""
+
+    rebalance_gap_ratio: float = 0.1
+    """Of the memory limit: workers that are nearer to each other are balanced."""

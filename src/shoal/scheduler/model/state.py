@@ -2,6 +2,9 @@
 
 from shoal.ids import ClientId, ClientTaskId, CodeId, Epoch, Key, TaskId, WorkerId
 from shoal.protocol.messages import TaskOptions
+from shoal.scheduler.model.copies import Copies
+from shoal.scheduler.model.datasets import Dataset
+from shoal.scheduler.model.demands import Demand, DemandKey
 from shoal.scheduler.model.entities import (
     FORGOTTEN,
     RELEASED,
@@ -11,11 +14,18 @@ from shoal.scheduler.model.entities import (
     Prefix,
     Task,
     Worker,
+    aliases_of,
 )
+from shoal.scheduler.model.exchanges import Channel, Event, Queue, Variable
+from shoal.scheduler.model.keepers import Keeper
 from shoal.scheduler.model.loads import LoadIndex
-from shoal.scheduler.model.locks import Lock
+from shoal.scheduler.model.locks import Joints, Lock
+from shoal.scheduler.model.metadata import Collection
+from shoal.scheduler.model.metadata import Node as MetadataNode
 from shoal.scheduler.model.queue import TaskQueue
+from shoal.scheduler.model.restarts import Restart
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.model.topics import Forwarding, Topic
 
 
 class SchedulerState:
@@ -38,6 +48,7 @@ class SchedulerState:
         """Task -> the workers, by host and process id, that died as they may have run it."""
         self.deaths: dict[tuple[str, int], str] = {}  # how workers died, as successors told
         self.unrunnable: dict[Task, None] = {}  # whose state is no-worker
+        self.incomplete: dict[Task, None] = {}  # failed, as not all that they need was known
         self.of_no_use: dict[Task, None] = {}  # to be forgotten in steps to come
         self.scattering: dict[Task, dict[Client, dict[Worker, None]]] = {}
         """Awaited scattered value -> who brings it -> which workers shall get it from there."""
@@ -55,8 +66,25 @@ class SchedulerState:
         self.next_code_id = 1
         self.next_sequence = 1  # place of the next task in the order of submission
         self.scatter_cursor = 0  # how many threads' worth of values were scattered
+        self.watching: dict[Client, None] = {}  # who is told of workers that come and go
+        self.demands: dict[DemandKey, Demand] = {}  # queued tasks that need resources
+        self.copies = Copies()  # being made, and why
+        self.restarts: list[Restart] = []  # of workers, that somebody waits for
+        self.topics: dict[str, Topic] = {}  # what was told, the latest topic last
+        self.departed: dict[str, float] = {}  # topics of peers that left -> when (s)
+        self.forwarding: dict[Forwarding, int] = {}  # who wants logs -> their level
+        self.datasets: dict[Key, Dataset] = {}  # published values
+        self.next_loan = 1  # number of the next want on behalf of who gets a dataset, below zero
+        self.metadata: MetadataNode = {}
+        self.collections: dict[tuple[Client, str], Collection] = {}  # who asks how tasks end
         # What clients agree on by name: a row for each file of machine/coordination.
-        self.locks: dict[str, Lock] = {}  # those that are held
+        self.locks: dict[str, Lock] = {}  # those that are held or registered
+        self.joints = Joints()
+        self.events: dict[str, Event] = {}  # those that are set or waited for
+        self.queues: dict[str, Queue] = {}
+        self.variables: dict[str, Variable] = {}  # those that are set or waited for
+        self.channels: dict[str, Channel] = {}  # those that have subscribers
+        self.keepers: dict[str, Keeper] = {}  # wants in the name of what is no client
 
     def prefix(self, name: str) -> Prefix:
         """The prefix called `name`, made if it is new."""
@@ -118,14 +146,14 @@ class SchedulerState:
         """Enter a worker into every index."""
         self.workers[worker.address] = worker
         self.worker_by_id[worker.id] = worker
-        for alias in (worker.address, worker.name, worker.host):
+        for alias in aliases_of(worker):
             self.workers_by_alias.setdefault(alias, {})[worker] = None
 
     def remove_worker(self, worker: Worker) -> None:
         """Take a worker out of every index; what it held and ran must be settled already."""
         del self.workers[worker.address]
         del self.worker_by_id[worker.id]
-        for alias in dict.fromkeys((worker.address, worker.name, worker.host)):
+        for alias in dict.fromkeys(aliases_of(worker)):
             named = self.workers_by_alias[alias]
             del named[worker]
             if not named:

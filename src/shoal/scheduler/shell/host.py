@@ -10,8 +10,11 @@ from typing import Any, Protocol
 
 from shoal.comms import Connection, PendingCalls
 from shoal.comms.exchange import ReplicaExchange
+from shoal.observe.logs import RecentLogs
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
+from shoal.protocol.plugins import Plugin
 from shoal.protocol.questions import Identity
+from shoal.protocol.running import Outcome
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
 
@@ -35,15 +38,22 @@ class Host(Protocol):
     machine: SchedulerMachine
     exchange: ReplicaExchange
     before_shutdown: list[Callable[[], object]]
+    recent_logs: RecentLogs
 
-    def describe(self) -> Identity:
-        """What the scheduler and its workers are."""
+    def describe(self, nworkers: int = -1) -> Identity:
+        """What the scheduler and its workers are; so many of them, -1: all."""
 
     def peer_of(self, worker: Worker) -> Asker:
         """The connection of a registered worker.  Raises ConnectionError: it has just gone."""
 
     def dismiss(self, worker: Worker, reason: str) -> None:
         """Have a worker close; what it ran is run elsewhere, and nothing is to blame."""
+
+    async def register_plugin_of(self, kind: str, plugin: Plugin) -> dict[str, Outcome]:
+        """Have a plugin live where `kind` says; what comes of it at each worker."""
+
+    async def unregister_plugin_of(self, kind: str, name: str) -> dict[str, Outcome]:
+        """Remove a plugin again."""
 
     def close_soon(self, reason: str) -> None:
         """Close in a task of its own."""
@@ -76,6 +86,9 @@ class Hearing(Protocol):
     @property
     def receive_from_client(self) -> Callable[[Client, Sequence[Message]], None]:
         """A client has spoken."""
+
+    def worker_must_wait(self, peer: Any, message: RegisterWorker) -> bool:
+        """Whether it is registered later; `peer.admit` is called then."""
 
     def worker_joined(self, peer: Any, message: RegisterWorker) -> Worker:
         """A worker has said who it is.  Raises NameTaken."""

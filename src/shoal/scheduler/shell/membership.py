@@ -13,6 +13,7 @@ from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import NO_WORKER, QUEUED, WAITING, Client, Worker
 from shoal.scheduler.shell.host import Beginning
 from shoal.scheduler.shell.peers import Peer
+from shoal.scheduler.shell.plugins import Plugins
 from shoal.scheduler.shell.stepping import Stepping
 
 logger = logging.getLogger("shoal.scheduler")
@@ -34,6 +35,7 @@ class Membership:
         *,
         validate: bool,
         close_soon: Callable[[str], None],
+        plugins: Plugins,
     ) -> None:
         """Nobody is admitted before `open`; the rest is as for `Stepping`.
 
@@ -42,8 +44,10 @@ class Membership:
             operations: answer calls that the machine can't.
             validate: check every invariant after every step.
             close_soon: closes the service, for a reason.
+            plugins: are told of who comes and goes.
         """
         self.operations = operations
+        self._plugins = plugins
         self._machine = machine
         self._peers: dict[Worker | Client, Peer] = {}
         self._strangers: dict[Peer, None] = {}  # connected, but not registered yet
@@ -80,6 +84,10 @@ class Membership:
         else:
             connection.abort()
 
+    def worker_must_wait(self, peer: Peer, message: RegisterWorker) -> bool:
+        """Whether a worker is registered later, as its plugins are to be set up first."""
+        return self._plugins.worker_must_wait(peer, message)
+
     def worker_joined(self, peer: Peer, message: RegisterWorker) -> Worker:
         """A worker has said who it is.
 
@@ -90,15 +98,22 @@ class Membership:
 
         def join() -> None:
             before = self._machine.state.workers.get(message.address)
+            if self._plugins.holds_newcomers:
+                peer.hold()
             worker = self._machine.worker_joined(message, self.stepping.now())
             if before is not None:
                 self._peers.pop(before).connection.close()
+                replaced.append(before)
             self._welcome(peer, worker)
             joined.append(worker)
 
         joined: list[Worker] = []
+        replaced: list[Worker] = []
         self.stepping.step(join)
         worker = _first(joined)
+        for before in replaced:
+            self._plugins.worker_gone(before, "it connected anew")
+        self._plugins.worker_came(peer, worker)
         logger.info("Worker %s (%s) has joined", worker.name, worker.address)
         return worker
 
@@ -112,7 +127,9 @@ class Membership:
 
         joined: list[Client] = []
         self.stepping.step(join)
-        return _first(joined)
+        client = _first(joined)
+        self._plugins.client_came(client)
+        return client
 
     def peer_lost(self, peer: Peer, reason: Exception | None) -> None:
         """A connection has ended."""
@@ -125,12 +142,14 @@ class Membership:
             why = str(reason) if reason is not None else "its process ended or closed"
             self._exchange.forget(entity.address)
             self.stepping.step(self._machine.worker_lost, entity, self.stepping.now(), why)
+            self._plugins.worker_gone(entity, why)
             how = "has left" if entity.is_leaving else "was lost"
             logger.info("Worker %s (%s) %s: %s", entity.name, entity.address, how, why)
             if not entity.is_leaving:
                 self._worker_died()
         else:
             self.stepping.frames.leave(entity)
+            self._plugins.client_gone(entity)
 
     def peer_of(self, worker: Worker) -> Peer:
         """The connection of a registered worker.
@@ -151,6 +170,7 @@ class Membership:
             peer.connection.close()
             stepping = self.stepping
             stepping.step(self._machine.worker_lost, worker, stepping.now(), reason, True)
+            self._plugins.worker_gone(worker, reason)
             logger.info("Worker %s (%s) is sent away: %s", worker.name, worker.address, reason)
 
     def _welcome(self, peer: Peer, entity: Worker | Client) -> None:
@@ -172,6 +192,7 @@ class Membership:
             peer = self._peers.pop(worker, None)
             if peer is not None:
                 peer.connection.close()
+            self._plugins.worker_gone(worker, "nothing was heard of it")
         self._worker_died()
 
     def _worker_died(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -10,13 +11,20 @@ import msgspec
 from shoal.comms import Connection, FrameTooLarge, PendingCalls, ProtocolError
 from shoal.errors import NameTaken
 from shoal.protocol import answers
+from shoal.protocol.exceptions import to_failure
 from shoal.protocol.handshake import CLIENT
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, Shutdown
+from shoal.protocol.topics import TopicEvent
 from shoal.scheduler.machine.table import FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.model.entities import Client, Worker
 from shoal.scheduler.shell.host import Hearing
 
+logger = logging.getLogger("shoal.scheduler")
+
 REPLIES: Final = (answers.Answer, answers.Refusal)
+
+UNSENT_BYTES_MAX: Final = 64_000_000
+"""What may wait for a client to read it; if it is more, events of topics are not added to it."""
 
 
 class Peer:
@@ -26,23 +34,66 @@ class Peer:
         self.connection = connection
         self.calls = PendingCalls(connection.peer_address)
         self.entity: Worker | Client | None = None
+        self._held: list[Message] | None = None
+        self._misses_events = False  # as it does not read
+        self._waits = False  # it has said who it is, and is not registered yet
+        self._early: list[msgspec.Struct] = []  # what it has said meanwhile
         self._scheduler = scheduler
         connection.start(self._on_messages, self._on_closed)
 
     def send(self, messages: Sequence[Message]) -> None:
         """Send one frame, unless the connection has ended, which is told by itself.
 
-        Messages that are too large together go one by one.
+        Messages that are too large together go one by one; an answer that is too large by itself
+        becomes a refusal.
         """
+        if self._held is not None:
+            self._held.extend(messages)
+            return
         if self.connection.closed:
             return
+        if self._misses_events or self.connection.unsent_nbytes > UNSENT_BYTES_MAX:
+            messages = self._without_events(messages)
+            if not messages:
+                return
         try:
             self.connection.send(messages)
         except FrameTooLarge:
-            if len(messages) == 1:
-                raise
             for message in messages:
-                self.connection.send([message])
+                self._send_alone(message)
+
+    def _send_alone(self, message: Message) -> None:
+        try:
+            self.connection.send([message])
+        except FrameTooLarge as error:
+            if not isinstance(message, answers.Answer):
+                raise
+            self.connection.send([answers.Refusal(message.request, to_failure(error))])
+
+    def _without_events(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Keep events from whoever does not read, until it has read what waits for it."""
+        if not self.connection.unsent_nbytes:
+            self._misses_events = False
+            return messages
+        if not self._misses_events:
+            self._misses_events = True
+            waits = self.connection.unsent_nbytes
+            logger.warning(
+                "%s has yet to read %d bytes, and misses events of topics until it has read them",
+                self.entity,
+                waits,
+            )
+        return [message for message in messages if type(message) is not TopicEvent]
+
+    def hold(self) -> None:
+        """From now on, keep what is to be sent."""
+        self._held = []
+
+    def release(self) -> None:
+        """Send what was kept, and whatever comes from now on."""
+        held, self._held = self._held, None
+        if held:
+            self.send(held)
 
     def send_with_buffers(self, message: Message, buffers: Sequence[Any]) -> None:
         """Send one message with out-of-band buffers, unless the connection has ended."""
@@ -52,8 +103,14 @@ class Peer:
     def _on_messages(self, messages: list[msgspec.Struct], buffers: list[Any]) -> None:
         entity = self.entity
         if entity is None:
+            if self._waits:
+                self._hear_early(messages)
+                return
             entity = self._register(messages.pop(0))
-            if entity is None or not messages:
+            if entity is None:
+                self._early += messages
+                return
+            if not messages:
                 return
         if isinstance(entity, Worker):
             self._take(messages, FROM_WORKER, self._scheduler.receive_from_worker, entity)
@@ -85,7 +142,9 @@ class Peer:
         """The first message says who it is; None if it is turned away."""
         try:
             if isinstance(message, RegisterWorker):
-                self.entity = self._scheduler.worker_joined(self, message)
+                self._waits = not self._waits and self._scheduler.worker_must_wait(self, message)
+                if not self._waits:
+                    self.entity = self._scheduler.worker_joined(self, message)
                 return self.entity
         except NameTaken as error:
             self.send([Shutdown(str(error))])
@@ -98,6 +157,20 @@ class Peer:
             f"{self.connection.peer_address} began with {type(message).__name__}, "
             "and not by saying who it is"
         )
+
+    def admit(self, message: RegisterWorker) -> None:
+        """A worker that had to wait is registered now, and heard."""
+        if self._register(message) is not None and self._early:
+            early, self._early = self._early, []
+            self._on_messages(early, [])
+
+    def _hear_early(self, messages: list[msgspec.Struct]) -> None:
+        """It answers what it was asked; what else it says is for later."""
+        for message in messages:
+            if isinstance(message, REPLIES):
+                self.calls.resolve(message)
+            else:
+                self._early.append(message)
 
     def _on_closed(self, reason: Exception | None) -> None:
         self.calls.close(reason)

@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Self
@@ -22,7 +22,9 @@ from shoal.comms.addresses import TCP, parse_address
 from shoal.comms.authority import Publication
 from shoal.comms.exchange import ReplicaExchange
 from shoal.ids import Epoch
+from shoal.observe.clock import seconds_ahead
 from shoal.observe.facts import FactsOfScheduler, facts_of_identity
+from shoal.observe.installed import told_versions
 from shoal.observe.links import HERE, PAGE
 from shoal.observe.status import Status
 from shoal.observe.views import SchedulerView
@@ -30,13 +32,18 @@ from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import ClientToScheduler, WorkerToScheduler
 from shoal.protocol.handshake import CLIENT, WORKER, Keyring
 from shoal.protocol.questions import Identity
+from shoal.scheduler.machine.describing import identity_of
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Worker
-from shoal.scheduler.shell.describing import identity_of
 from shoal.scheduler.shell.host import Asker
+from shoal.scheduler.shell.looks import Looks
 from shoal.scheduler.shell.membership import Membership
+from shoal.scheduler.shell.operating import Operating
 from shoal.scheduler.shell.operations.answering import Answering
-from shoal.scheduler.shell.settings import read_settings
+from shoal.scheduler.shell.plugging import PluginHost
+from shoal.scheduler.shell.plugins import Plugins
+from shoal.scheduler.shell.settings import preloads_of, read_settings
+from shoal.scheduler.shell.telling import Telling
 
 logger = logging.getLogger("shoal.scheduler")
 
@@ -46,7 +53,7 @@ DECODER_BY_ROLE: Final[Mapping[str, Decoder]] = {
 }
 
 
-class Scheduler(SchedulerView):
+class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
     """A scheduler in this process; `await Scheduler(...)` or `async with` starts it.
 
     Everything that upstream's scheduler shows (`tasks`, `workers`, ...) is a read-only view.
@@ -66,6 +73,9 @@ class Scheduler(SchedulerView):
         worker_saturation: float | None = None,
         services: Mapping[str, int] | None = None,
         dashboard_address: str | int | None = None,
+        preload: str | Sequence[str] | None = None,
+        preload_argv: Sequence[Any] = (),
+        plugins: Iterable[Any] = (),
     ) -> None:
         """Nothing happens before it is started.
 
@@ -82,7 +92,10 @@ class Scheduler(SchedulerView):
             services: what else this process serves, by port; clients are told.
             dashboard_address: where to serve the web page: ":8787" (our host, and this port or the
                 next that is free), "127.0.0.1:0" (any free port), or None for none.
+            preload, preload_argv: see `observe/preloading.py`; None: the settings'.
+            plugins: those that are there from the start.
         """
+        self.preloads = preloads_of(self, preload, preload_argv)
         self.settings = read_settings(
             allowed_failures=allowed_failures,
             worker_ttl_seconds=worker_ttl,
@@ -102,12 +115,19 @@ class Scheduler(SchedulerView):
         self._asked = _address(protocol, host, port, self.id)
         self._sock = sock
         self._started_at = time.time()  # for display only
+        self.machine.about.id, self.machine.about.started_at = self.id, self._started_at
+        self.machine.about.versions = told_versions()
+        self.handlers: dict[str, Callable[..., Any]] = {}  # what plugins answer to, by name
         self.operations = Answering(self)
+        self.hooks = Plugins(self, self.machine)
+        self._gone = self.hooks.gone
+        self._first_plugins = list(plugins)
         self.membership = Membership(
             self.machine,
             self.operations,
             validate=validate,
             close_soon=self.close_soon,
+            plugins=self.hooks,
         )
         self._starting: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -139,6 +159,7 @@ class Scheduler(SchedulerView):
 
     async def _start(self) -> None:
         self.status = Status.starting
+        self._begin_telling()
         self._finished = asyncio.Event()
         keyring = Keyring.from_token(self.token)
         self.exchange = ReplicaExchange(keyring)
@@ -153,12 +174,21 @@ class Scheduler(SchedulerView):
             )
         except BaseException:
             self.status = Status.failed
+            self.recent_logs.close()
             await self._close_page()
             raise
         self.address = self._listener.address
         self._publication: Publication = publish_token(self.address, self.token)
         self.status = Status.running
         self.membership.open(self.exchange)
+        try:
+            for plugin in self._first_plugins:
+                await self.register_scheduler_plugin(plugin)
+        except BaseException:
+            await self._close("a plugin could not start")
+            self.status = Status.failed
+            raise
+        await self.preloads.start()
         logger.info("scheduler at %s", self.address)
 
     def _open_page(self) -> None:
@@ -195,14 +225,28 @@ class Scheduler(SchedulerView):
         """
         self.membership.stepping.validate()
 
-    def identity(self) -> FactsOfScheduler:
-        """What the scheduler and its workers are, as plain values."""
-        return facts_of_identity(self.describe())
+    def identity(self, n_workers: int = -1) -> FactsOfScheduler:
+        """What the scheduler and its workers are, as plain values; see `describe`."""
+        return facts_of_identity(self.describe(n_workers))
 
-    def describe(self) -> Identity:
-        """What the scheduler and its workers are."""
-        workers = [identity_of(worker) for worker in self.machine.state.workers.values()]
-        return Identity(self.id, self.address, self._started_at, workers, self.services)
+    def describe(self, nworkers: int = -1) -> Identity:
+        """What the scheduler and its workers are.
+
+        Args:
+            nworkers: describe so many of the workers; -1: all.
+        """
+        workers = list(self.machine.state.workers.values())
+        shown = workers[: nworkers if nworkers >= 0 else None]
+        return Identity(
+            self.id,
+            self.address,
+            self._started_at,
+            [identity_of(worker, seconds_ahead()) for worker in shown],
+            self.services,
+            len(workers),
+            sum(worker.nthreads for worker in workers),
+            sum(worker.memory_limit for worker in workers),
+        )
 
     def close_soon(self, reason: str) -> None:
         """Close in a task of its own; for callers that must not wait for themselves."""
@@ -223,6 +267,8 @@ class Scheduler(SchedulerView):
         await self._finished.wait()
 
     async def _close(self, reason: str) -> None:
+        await self.hooks.call_and_wait("before_close")
+        await self.preloads.teardown()
         self.status = Status.closing
         self.membership.close()
         self._publication.withdraw()
@@ -232,7 +278,10 @@ class Scheduler(SchedulerView):
         await self.membership.dismiss_all(reason)
         await self.exchange.close()
         await self._listener.wait_closed()
+        await self.hooks.call_and_wait("close")
+        self.hooks.close()
         self.status = Status.closed
+        self.recent_logs.close()
         self._finished.set()
         logger.info("scheduler at %s closed: %s", self.address, reason)
 

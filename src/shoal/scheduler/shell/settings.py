@@ -1,9 +1,25 @@
 """The scheduler's numbers, from arguments and from the configuration."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from shoal import config
+from shoal.observe.preloading import Preloads, process_preloads
 from shoal.scheduler.model.settings import SchedulerSettings
+
+
+def preloads_of(
+    scheduler: Any, preload: str | Sequence[str] | None, argv: Sequence[Any]
+) -> Preloads:
+    """What is to run in the scheduler's process before it does anything; None: as is set.
+
+    Raises:
+        ImportError, PreloadFailed, BaseException: one can't be found, or raises.
+    """
+    if preload is None:
+        settings = config.read(config.Scheduler)
+        preload, argv = settings.preload, argv or settings.preload_argv
+    return process_preloads(scheduler, preload, argv)
 
 
 def read_settings(**given: Any) -> SchedulerSettings:
@@ -13,7 +29,9 @@ def read_settings(**given: Any) -> SchedulerSettings:
         SettingError: a value that makes no sense, with its name.
     """
     scheduler = config.read(config.Scheduler, **given)
+    replicas = config.read(config.Replicas)
     ttl_seconds = scheduler.worker_ttl_seconds
+    histories = config.read(config.Histories)
     return SchedulerSettings(
         allowed_failures=scheduler.allowed_failures,
         worker_saturation=scheduler.worker_saturation,
@@ -22,5 +40,10 @@ def read_settings(**given: Any) -> SchedulerSettings:
         inline_bytes_max=scheduler.inline_bytes_max,
         bandwidth_bytes_per_second=float(scheduler.bandwidth_bytes),
         worker_ttl_seconds=float("inf") if ttl_seconds is None else ttl_seconds,
+        topic_events_max=histories.story_records_max,
+        departed_topic_seconds=scheduler.events_cleanup_seconds,
+        rebalance_sender_ratio=replicas.rebalance_sender_ratio,
+        rebalance_recipient_ratio=replicas.rebalance_recipient_ratio,
+        rebalance_gap_ratio=replicas.rebalance_gap_ratio,
         heartbeat_seconds=config.read(config.Worker).heartbeat_seconds,
     )

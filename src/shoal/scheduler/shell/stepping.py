@@ -12,12 +12,13 @@ from typing import Any
 
 from shoal.comms import ProtocolError
 from shoal.errors import NameTaken
-from shoal.protocol.messages import Message
+from shoal.protocol.messages import Message, RegisterClient
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
 from shoal.scheduler.shell.frames import ClientFrames
 from shoal.scheduler.shell.host import Asker
+from shoal.scheduler.shell.watching import Watcher
 
 logger = logging.getLogger("shoal.scheduler")
 
@@ -47,11 +48,13 @@ class Stepping:
         self.frames = ClientFrames(
             machine, self._receive_from_client, self._lose_client, self._refuse
         )
+        self.watcher: Watcher | None = None  # while a plugin wants to know of every step
         self._machine = machine
         self._peers = peers
         self._validate = validate
         self._give_up = give_up
         self._close_soon = close_soon
+        self._inside: dict[Worker | Client, Callable[[Sequence[Message]], None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
 
@@ -65,6 +68,8 @@ class Stepping:
         self.is_open = False
         if self._timer is not None:
             self._timer.cancel()
+        for hear in self._inside.values():
+            hear([])
 
     def now(self) -> float:
         """The machine's time (s, monotonic)."""
@@ -72,9 +77,39 @@ class Stepping:
 
     def receive_from_worker(self, worker: Worker, messages: Sequence[Message]) -> None:
         """A worker has spoken."""
+        if self.watcher is not None:
+            self.watcher.hear_worker(worker, messages)
         self.step(self._machine.receive_from_worker, worker, messages, self._loop.time())
 
+    def join_inside(self, hear: Callable[[Sequence[Message]], None]) -> Client:
+        """A client of this very process comes, for a while.
+
+        Args:
+            hear: called with what is said to it; with nothing once nothing will be said any more.
+
+        Raises:
+            ConnectionError: this scheduler is closing.
+        """
+        joined: list[Client] = []
+        register = RegisterClient("scheduler")
+        self.step(lambda: joined.append(self._machine.client_joined(register, self.now())))
+        if not joined:
+            raise ConnectionError("this scheduler is closing")
+        self._inside[joined[0]] = hear
+        return joined[0]
+
+    def leave_inside(self, client: Client) -> None:
+        """It goes again."""
+        del self._inside[client]
+        self._lose_client(client)
+
+    def receive_from_inside(self, client: Client, message: Message) -> None:
+        """A client of this process has spoken."""
+        self._receive_from_client(client, [message])
+
     def _receive_from_client(self, client: Client, messages: Sequence[Message]) -> None:
+        if self.watcher is not None:
+            messages = self.watcher.hear_client(client, messages)
         self.step(self._machine.receive_from_client, client, messages, self._loop.time())
 
     def _lose_client(self, client: Client) -> None:
@@ -128,6 +163,8 @@ class Stepping:
             peer = peers.get(entity)
             if peer is not None:
                 peer.send(messages)
+            elif entity in self._inside:
+                self._inside[entity](messages)
         wake_at = self._machine.wake_at
         if wake_at is not None and (self._timer is None or wake_at < self._timer_at):
             if self._timer is not None:
@@ -136,6 +173,8 @@ class Stepping:
             self._timer = self._loop.call_at(wake_at, self._wake)
         if self.frames.is_one_due:
             self._loop.call_soon(self.frames.go_on)
+        if self.watcher is not None:
+            self.watcher.tell()
 
     def _wake(self) -> None:
         self._timer = None

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
+from shoal.ids import Key
+from shoal.protocol.keys import to_text
 from shoal.scheduler.model.entities import (
     ERRED,
     MEMORY,
@@ -123,10 +125,16 @@ def lock_columns(locks: dict[str, Lock]) -> dict[str, list[Any]]:
     looked_at = islice(locks.items(), LOCKS_LOOKED_AT_MAX)
     rows = list(islice(((name, lock) for name, lock in looked_at if lock.waiting), LOCKS_MAX))
     return {
-        "name": [name for name, _ in rows],
-        "holder": [lock.holder.client.name for _, lock in rows],
+        "name": [to_text(Key(name)) for name, _ in rows],
+        "holder": [_holder_of(lock) for _, lock in rows],
         "nwaiting": [len(lock.waiting) for _, lock in rows],
     }
+
+
+def _holder_of(lock: Lock) -> str:
+    """The task that holds it for longest, or else the client."""
+    claim = lock.holder
+    return to_text(Key(lock.held[claim].by)) or claim.client.name
 
 
 def nleft(prefix: Prefix) -> int:

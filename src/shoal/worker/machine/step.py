@@ -6,10 +6,11 @@ step waits, reads a clock or touches a value; `now` is in seconds, of any monoto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from shoal.ids import Key, TaskId
+from shoal.protocol.membership import ResourcesChanged
 from shoal.protocol.messages import (
     AcquireReplicas,
     DefineCode,
@@ -121,6 +122,14 @@ class WorkerMachine:
         if self.state.connected:
             self.state.outbox.append(WorkerLeaving(reason))
 
+    def offer(self, resources: Mapping[str, float], now: float) -> None:
+        """From now on tasks may use these amounts, beside those that are not named."""
+        state = self.state
+        state.now = now
+        state.settings.resources.update(resources)
+        if state.connected:
+            state.outbox.append(ResourcesChanged(dict(resources)))
+
     # --- what to do --------------------------------------------------------------------------
 
     def take_effects(self) -> list[Effect]:
@@ -164,6 +173,10 @@ class WorkerMachine:
             versions=settings.versions,
             predecessor=settings.predecessor,
             predecessor_death=settings.predecessor_death,
+            local_directory=settings.local_directory,
+            nanny=settings.nanny,
+            has_nanny=settings.has_nanny,
+            services=settings.services,
         )
 
     def holds(self, task: TaskId) -> bool:

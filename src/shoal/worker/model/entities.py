@@ -35,6 +35,10 @@ class MachineSettings:
     versions: dict[str, str] = field(default_factory=dict)
     predecessor: int = 0  # process id of the one whose place it takes
     predecessor_death: str = ""
+    local_directory: str = ""
+    nanny: str = ""
+    has_nanny: bool = False  # somebody starts another in our place if he is asked to
+    services: dict[str, int] = field(default_factory=dict)
     transfers_max: int = 50  # requests at once, to all peers
     transfers_per_peer_max: int = 2  # so that one is being read while the next is being served
     transfer_bytes_max: int = 50_000_000  # expected in one request; one result is always allowed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from time import process_time
 from typing import Final
 
 import psutil
@@ -42,6 +43,7 @@ class Belonging:
         self._close_soon = close_soon
         self._loop = asyncio.get_running_loop()
         self._process = psutil.Process()
+        self._beaten_at, self._busy_seconds = self._loop.time(), process_time()
         self._heartbeat: asyncio.TimerHandle | None = None
         self._reconnecting: asyncio.Task[None] | None = None
 
@@ -56,7 +58,10 @@ class Belonging:
     def tell(self) -> int:
         """Say once how the worker fares; the memory that its process has, in bytes."""
         rss_bytes: int = self._process.memory_info().rss
-        self._feed.heartbeat(rss_bytes)
+        at, busy = self._loop.time(), process_time()
+        elapsed, self._beaten_at = at - self._beaten_at, at
+        worked, self._busy_seconds = busy - self._busy_seconds, busy
+        self._feed.heartbeat(rss_bytes, 100 * worked / elapsed if elapsed > 0 else 0.0)
         return rss_bytes
 
     def on_lost(self, reason: Exception | None) -> None:

@@ -34,6 +34,14 @@ class Host(TaskHost, Protocol):
         """Where it may leave files."""
 
     @property
+    def log_forwarding(self) -> Any:
+        """What has its log records told under topics."""
+
+    @property
+    def recent_logs(self) -> Any:
+        """The latest lines of its log."""
+
+    @property
     def data(self) -> Mapping[Any, object]:
         """The results that it holds, by key."""
 

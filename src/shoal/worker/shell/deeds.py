@@ -161,6 +161,10 @@ class Deeds:
     def _define(self, effect: Define) -> None:
         self._codes.define(effect.message)
 
+    def reload_codes(self) -> None:
+        """Modules were imported anew."""
+        self._codes.reload()
+
     def _forget_codes(self, effect: ForgetCodes) -> None:
         self._codes.forget(effect.codes)
 

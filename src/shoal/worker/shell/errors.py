@@ -70,6 +70,16 @@ class NoSubstitute(ShoalError, RuntimeError):
         )
 
 
+class NoSchedulerGiven(ShoalError, ValueError):
+    """A worker was made without a word about its scheduler."""
+
+    def __str__(self) -> str:
+        return (
+            "Which scheduler? Give its address, as in Worker('tcp://host:8786'), or set "
+            "DASK_SCHEDULER_ADDRESS."
+        )
+
+
 class UnknownCode(ShoalError, RuntimeError):
     """A run calls a function that this worker was not told, or was told to forget."""
 

@@ -65,7 +65,7 @@ class Execution:
         self.inline_bytes_max = 1024
         self._host = host
         self._loop = asyncio.get_running_loop()
-        self._coroutines: set[asyncio.Task[Any]] = set()
+        self._coroutines: dict[asyncio.Task[Any], Context] = {}
         self._closing = False
 
     def close(self) -> None:
@@ -73,6 +73,15 @@ class Execution:
         self._closing = True
         for task in list(self._coroutines):
             task.cancel()
+
+    def coroutines(self) -> dict[Run, asyncio.Task[Any]]:
+        """Runs that are coroutines, and what runs them.  On the loop."""
+        found = {}
+        for task, context in self._coroutines.items():
+            running = context.get(current_run)
+            if running is not None:
+                found[running.run] = task
+        return found
 
     def execute(self, job: Job) -> tuple[RunEnded, object]:
         """Run a job to its end, whatever that is."""
@@ -130,11 +139,11 @@ class Execution:
                 outcome.cancel()
                 return
             task = self._loop.create_task(_guarded(coroutine), context=inner)
-            self._coroutines.add(task)
+            self._coroutines[task] = inner
             task.add_done_callback(finish)
 
         def finish(task: asyncio.Task[Any]) -> None:
-            self._coroutines.discard(task)
+            self._coroutines.pop(task, None)
             if task.cancelled():
                 outcome.set_exception(asyncio.CancelledError())
                 return

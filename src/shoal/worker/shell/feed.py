@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec
@@ -28,6 +28,7 @@ from shoal.worker.model.entities import Run, RunEnded
 from shoal.worker.shell.context import Host
 from shoal.worker.shell.deeds import Deeds
 from shoal.worker.shell.link import SchedulerLink
+from shoal.worker.shell.notices import NOTICES
 from shoal.worker.shell.operations import OPERATIONS, Operations
 from shoal.worker.shell.replicas import Held
 from shoal.worker.shell.serving import ReplicaServer
@@ -35,6 +36,7 @@ from shoal.worker.shell.threads import RunThreads
 from shoal.worker.shell.transfers import Transfers
 from shoal.worker.shell.trimming import Trimming, give_back
 from shoal.worker.shell.waits import WaitingRuns
+from shoal.worker.shell.watching import RunWatcher
 
 logger = logging.getLogger("shoal.worker")
 
@@ -45,7 +47,7 @@ _VALUE_THREADS: Final = 2
 
 _STORY_TAIL: Final = 20
 
-_NO_EVENTS: Final = frozenset((*OPERATIONS, Answer, Refusal))
+_NO_EVENTS: Final = frozenset((*OPERATIONS, *NOTICES, Answer, Refusal))
 """Kinds of messages that are no business of the machine's."""
 
 
@@ -61,6 +63,8 @@ def _event(
         try:
             method(self, *args, **kwargs)
             self.perform()
+            if self._watcher is not None:
+                self._watcher.tell()
         except Exception as error:
             self.fail(error)
 
@@ -81,19 +85,25 @@ class Feed:
         connect_seconds: float,
         on_close: Callable[[str], None],
         on_lost: Callable[[Exception | None], None],
+        families: Sequence[str] | None = None,
     ) -> None:
-        """`on_close`: the worker shall close, and why; `on_lost`: the scheduler is gone."""
+        """`on_close`: the worker shall close, and why; `on_lost`: the scheduler is gone.
+
+        `families`: of serialisation by which results are sent; None: the usual ones.
+        """
         self.machine = machine
         self.results = results
         self.heartbeat_seconds = settings.heartbeat_seconds
         self.at_welcome: Callable[[], object] | None = None  # see `Worker`
         self.at_first_end: Callable[[], object] | None = None
+        self._families = families
         self._host = host
         self._loop = asyncio.get_running_loop()
         self._validate = settings.validate
         self._on_close = on_close
         self._after_loss = on_lost
         self._is_over = False
+        self._watcher: RunWatcher | None = None  # while a plugin wants to know
         self._waiting = WaitingRuns()
         self._trimming = Trimming()
         self._background: set[asyncio.Task[None]] = set()  # only to keep them alive
@@ -108,9 +118,10 @@ class Feed:
             put=self.on_put,
             begin=self._operations.begin,
             transfers_max=settings.transfers_in_max,
+            families=families,
         )
-        exchange = ReplicaExchange(keyring, connect_seconds=connect_seconds)
-        self._transfers = Transfers(host.address, exchange, self._executor)
+        self.exchange = ReplicaExchange(keyring, connect_seconds=connect_seconds)
+        self._transfers = Transfers(host.address, self.exchange, self._executor)
         self.link = SchedulerLink(host.scheduler_address, keyring, self.on_messages, self.on_lost)
         self._deeds = Deeds(
             host.address,
@@ -121,8 +132,13 @@ class Feed:
             threads=self.threads,
             transfers=self._transfers,
         )
-        self._hearers: dict[type, Callable[[Any], object]] = {
+        self._hearers = self._hearers_by_kind()
+
+    def _hearers_by_kind(self) -> dict[type, Callable[[Any], object]]:
+        """Kind of message → who hears it beside the machine, or in its stead."""
+        return {
             **dict.fromkeys(OPERATIONS, partial(self._operations.begin, self.link.send)),
+            **{kind: partial(hear, self._host) for kind, hear in NOTICES.items()},
             Answer: self.link.answered,
             Refusal: self.link.answered,
             WorkerWelcome: self.on_welcomed,
@@ -167,6 +183,15 @@ class Feed:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def reload_codes(self) -> None:
+        """Modules were imported anew."""
+        self._deeds.reload_codes()
+
+    def watch(self, watcher: RunWatcher | None) -> None:
+        """Tell of what every step has recorded; None: nobody wants to know any more."""
+        self._watcher = watcher
+        self.threads.on_begun = None if watcher is None else watcher.begun
+
     def now(self) -> float:
         """The loop's time, which is the machine's."""
         return self._loop.time()
@@ -179,11 +204,12 @@ class Feed:
         """How the worker introduces itself at this moment."""
         return self.machine.register_message(self._loop.time())
 
-    def heartbeat(self, memory_bytes: int) -> None:
+    def heartbeat(self, memory_bytes: int, cpu_percent: float = 0.0) -> None:
         """Say that the worker lives, and how it fares."""
         if self.link.is_up:
             nexecuting = self.threads.nexecuting
-            self.link.send([WorkerHeartbeat(memory_bytes, nexecuting, len(self._waiting))])
+            nwaiting = len(self._waiting)
+            self.link.send([WorkerHeartbeat(memory_bytes, nexecuting, nwaiting, cpu_percent)])
 
     def count_waiting(self, run: Run, change: int) -> bool:
         """A run waits for so many results of other tasks more, or less.
@@ -220,7 +246,9 @@ class Feed:
     def on_welcomed(self, message: WorkerWelcome) -> None:
         """The scheduler has let the worker in; of which its machine is told as well."""
         self.heartbeat_seconds = message.heartbeat_seconds
-        self.threads.set_inline_bytes_max(message.inline_bytes_max)
+        # Inline is what travels by the usual families; who asks for others gets nothing so.
+        usual = self._families is None
+        self.threads.set_inline_bytes_max(message.inline_bytes_max if usual else -1)
         self.link.welcomed()
         if self.at_welcome is not None:
             self.at_welcome()
@@ -245,6 +273,11 @@ class Feed:
     def on_put(self, values: Sequence[Held]) -> None:
         """Somebody scattered values to here."""
         self.keep(values)
+
+    @_event
+    def on_offer(self, resources: Mapping[str, float]) -> None:
+        """The worker has other amounts of resources."""
+        self.machine.offer(resources, self._loop.time())
 
     @_event
     def on_lost(self, reason: Exception | None) -> None:

@@ -16,6 +16,9 @@ _loading: Final = threading.RLock()
 
 _NOT_LOADED: Final = object()
 
+RELOADED_BYTES_MAX: Final = 512
+"""A code of so many bytes names a function of a module, which may be imported anew."""
+
 
 class Code:
     """A function or a bundle.  It is loaded in the thread that first needs it, and kept."""
@@ -38,9 +41,16 @@ class Code:
             with _loading:
                 if self._loaded is _NOT_LOADED:
                     self._loaded = load(self.payload)
-                    self.payload = b""
+                    if len(self.payload) > RELOADED_BYTES_MAX:
+                        self.payload = b""
                 loaded = self._loaded
         return loaded
+
+    def reload(self) -> None:
+        """Load it anew at its next use, if it is short; what has begun goes on with the old one."""
+        with _loading:
+            if self.payload:
+                self._loaded = _NOT_LOADED
 
 
 class CodeTable:
@@ -61,6 +71,11 @@ class CodeTable:
     def get(self, code: CodeId) -> Code | None:
         """The code of that number, if it was defined and not forgotten."""
         return self._code_by_id.get(code)
+
+    def reload(self) -> None:
+        """Modules were imported anew: look up again what is named by them."""
+        for code in self._code_by_id.values():
+            code.reload()
 
     def forget(self, codes: Iterable[CodeId]) -> None:
         """Runs that were handed over already keep theirs."""

@@ -39,6 +39,7 @@ class SchedulerLink:
         self._connection: Connection | None = None
         self._welcomed: asyncio.Future[None] | None = None
         self._calls: PendingCalls | None = None  # of that connection
+        self._patience: asyncio.Timeout | None = None
 
     def __repr__(self) -> str:
         return f"<link to {self.address}, {'up' if self.is_up else 'down'}>"
@@ -102,7 +103,7 @@ class SchedulerLink:
         connection.start(on_messages, on_closed)
         try:
             connection.send([registration()])
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(deadline) as self._patience:
                 await welcomed
         except TimeoutError as error:
             self.abort()
@@ -115,6 +116,13 @@ class SchedulerLink:
         """The scheduler has answered the registration."""
         if self._welcomed is not None and not self._welcomed.done():
             self._welcomed.set_result(None)
+
+    def wait_longer(self) -> None:
+        """The scheduler has heard of us, and welcomes us later: as long as the connection lasts."""
+        patience, welcomed = self._patience, self._welcomed
+        if patience is None or welcomed is None or welcomed.done() or patience.expired():
+            return
+        patience.reschedule(None)
 
     def refused(self, reason: str) -> bool:
         """The scheduler sends us away; True if that is its answer to the registration."""

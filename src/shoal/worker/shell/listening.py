@@ -1,10 +1,13 @@
-"""Where a worker listens, if nobody says it."""
+"""Where a worker listens, and where its scheduler is, if nobody says it."""
 
 from __future__ import annotations
 
 import os
 
+import dask.config
+
 from shoal.comms.addresses import INPROC, TCP, is_own_host, parse_address
+from shoal.worker.shell.errors import NoSchedulerGiven
 
 
 def listen_address(scheduler_address: str, host: str | None, port: int) -> str:
@@ -25,3 +28,16 @@ def listen_address(scheduler_address: str, host: str | None, port: int) -> str:
         )
         host = "127.0.0.1" if is_local else "0.0.0.0"
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
+
+def address_of_scheduler(given: str | None) -> str:
+    """Where the scheduler is, in its canonical form; None: as the settings say.
+
+    Raises:
+        NoSchedulerGiven: they don't (a ValueError).
+        AddressError: it can't be one.
+    """
+    address = given or dask.config.get("scheduler-address", None)
+    if not address:
+        raise NoSchedulerGiven
+    return str(parse_address(str(address)))

@@ -11,8 +11,10 @@ import msgspec
 from shoal.comms.functions import call_function
 from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.logs import LogLine, RecentLogs
 from shoal.protocol.messages import Message
 from shoal.protocol.running import Outcome, RunFunction
+from shoal.worker.shell import looking, plugging
 from shoal.worker.shell.context import Host, current_worker
 
 Say = Callable[[Sequence[msgspec.Struct]], None]
@@ -65,7 +67,16 @@ async def on_run_function(worker: Host, call: RunFunction) -> Outcome:
     return await call_function(call.payload, {"dask_worker": worker}, wait=call.wait)
 
 
+async def on_recent_logs(worker: Host, call: RecentLogs) -> list[LogLine]:
+    """The latest lines of our log."""
+    latest: list[LogLine] = worker.recent_logs.latest(call.n)
+    return latest
+
+
 OPERATIONS: Final[dict[type[Message], Operation]] = {
     RunFunction: on_run_function,
+    RecentLogs: on_recent_logs,
+    **looking.OPERATIONS,
+    **plugging.OPERATIONS,
 }
 """Call, of the scheduler or of a peer → what answers it."""

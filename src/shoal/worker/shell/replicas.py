@@ -11,6 +11,7 @@ from shoal.protocol.exceptions import add_note, tell_unreadable, text_of, to_fai
 from shoal.protocol.keys import to_text
 from shoal.protocol.messages import Failure, ReplicaHeader
 from shoal.protocol.payload import dump, hand, kind_of, load
+from shoal.protocol.teaching import context, pickling
 from shoal.worker.shell.errors import UnpicklableResult
 
 if TYPE_CHECKING:
@@ -44,15 +45,37 @@ class Unpacked(NamedTuple):
     failed: list[tuple[TaskId, Failure]]
 
 
-def pack(values: Iterable[Held], *, by_reference: bool, address: str) -> Packed:
+def pack(
+    values: Iterable[Held],
+    *,
+    by_reference: bool,
+    address: str,
+    peer: str = "",
+    families: Sequence[str] | None = None,
+) -> Packed:
     """Pickle each value, or hand it over as it is; what can't be pickled has failed.
 
-    `address`: ours, for the failures.
+    Args:
+        address: ours, for the failures, and for serializers that want to know who sends.
+        peer: address of the one who asked, for serializers that want to know that.
+        families: of serialisation that are asked in turn; None: the usual ones.
     """
+    if families is None and not pickling.is_taught:
+        return _pack(values, by_reference, address, None)
+    token = context.set({"sender": {"address": address}, "recipient": {"address": peer}})
+    try:
+        return _pack(values, by_reference, address, families)
+    finally:
+        context.reset(token)
+
+
+def _pack(
+    values: Iterable[Held], by_reference: bool, address: str, families: Sequence[str] | None
+) -> Packed:
     packed = Packed([], [], [])
     for task, key, value, nbytes in values:
         try:
-            header, buffers = hand(value) if by_reference else dump(value)
+            header, buffers = hand(value) if by_reference else dump(value, families)
         except BaseException as error:
             told = _told_of(error, key, value)
             packed.failed.append((task, to_failure(told, key, address)))

@@ -6,29 +6,33 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
 from shoal import config
 from shoal.comms import Connection, Listener, listen, require_token
-from shoal.comms.addresses import parse_address
 from shoal.observe.inside import RunningTask
+from shoal.observe.installed import told_versions
 from shoal.observe.limits import memory_limit_bytes, thread_count
+from shoal.observe.preloading import Preloads, process_preloads
+from shoal.observe.reasons import RESTARTED
 from shoal.observe.status import Status
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import ToWorkerFromPeer
 from shoal.protocol.handshake import CLIENT, Keyring
 from shoal.protocol.keys import to_canonical
+from shoal.protocol.ways import named_families
 from shoal.storage.results import Results, ResultsView
 from shoal.storage.scratch import Scratch
-from shoal.version import VERSION
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import MachineSettings, Run
 from shoal.worker.shell.belonging import Belonging
 from shoal.worker.shell.context import RunContext, live_workers
 from shoal.worker.shell.feed import Feed
 from shoal.worker.shell.link import SchedulerLink
-from shoal.worker.shell.listening import listen_address
+from shoal.worker.shell.listening import address_of_scheduler, listen_address
+from shoal.worker.shell.plugins import PluginHost
+from shoal.worker.shell.telling import Telling
 from shoal.worker.shell.views import StateView
 
 logger = logging.getLogger("shoal.worker")
@@ -39,7 +43,7 @@ CLOSE_SECONDS: Final = 2.0
 _peer_decoder: Final = Decoder(ToWorkerFromPeer)
 
 
-class Worker:
+class Worker(PluginHost, Telling):
     """Runs tasks of one scheduler, in threads of this process.
 
     `await Worker(...)` starts it; `async with Worker(...)` closes it as well.  It belongs to the
@@ -63,7 +67,7 @@ class Worker:
 
     def __init__(
         self,
-        scheduler_address: str,
+        scheduler_address: str | None = None,
         *,
         nthreads: int | None = None,
         name: object = None,
@@ -80,11 +84,15 @@ class Worker:
         reconnect_seconds: float = 0.0,
         death_timeout: float | None = None,
         validate: bool | None = None,
+        preload: str | Sequence[str] | None = None,
+        preload_argv: Sequence[Any] | None = None,
+        plugins: Iterable[Any] = (),
+        serializers: Sequence[str] | None = None,
     ) -> None:
         """Nothing happens until it is started.
 
         Args:
-            scheduler_address: e.g. `tcp://10.0.0.1:8786`.
+            scheduler_address: e.g. `tcp://10.0.0.1:8786`; None: as a preload or the settings say.
             nthreads: tasks run at once; None: one for each CPU.
             name: unique in the cluster; None: its address.
             memory_limit: see `limits.memory_limit_bytes`; None: the setting's, which is "auto".
@@ -93,23 +101,30 @@ class Worker:
             contact_address: what peers are told to connect to, where that differs.
             sock: a listening socket to adopt, instead of all these.
             local_directory: where tasks may leave files; None: a temporary one.
-            resources: abstract amounts, to be shown; tasks can't ask for them yet.
+            resources: abstract amounts, such as GPU: 2, of which tasks have what they ask for.
             token, keyring: what proves that it belongs to the cluster; neither: looked for.
             reconnect_seconds: how long to look for a lost scheduler; 0: close at once.
             death_timeout: seconds to find the scheduler at the start; None: the setting's.
             validate: check all of the machine's state after each step; slow.
+            preload, preload_argv: see `observe/preloading.py`; None: the settings'.
+            plugins: those that it has from the start.
+            serializers: names of families by which results are sent; None: the usual ones.
 
         Raises:
             SettingError, ValueError: a setting or an argument can't be used.
         """
+        super().__init__()
         self._settings = config.read(
             config.Worker,
             memory_limit=memory_limit,
             resources=dict(resources) if resources is not None else None,
             validate=validate,
         )
+        self._folder = Scratch(local_directory)
+        self.preloads = self._make_preloads(preload, preload_argv)
+        self.first_plugins = list(plugins)
         self._comm_settings = config.read(config.Comm)
-        self.scheduler_address = str(parse_address(scheduler_address))
+        self.scheduler_address = address_of_scheduler(scheduler_address)
         self.nthreads = thread_count(nthreads)
         self.memory_limit = memory_limit_bytes(
             self._settings.memory_limit if memory_limit is None else memory_limit, self.nthreads
@@ -121,14 +136,12 @@ class Worker:
         self.results = Results()
         self.data = ResultsView(self.results)
         self.before_close: list[Callable[[], object]] = []  # for clients of its tasks
-        self._host = host
-        self._port = port
-        self._listen_address = listen_address
-        self._contact_address = contact_address
+        self._host, self._port = host, port
+        self._listen_address, self._contact_address = listen_address, contact_address
         self._sock = sock
-        self._folder = Scratch(local_directory)
         self._keyring = keyring if token is None else Keyring.from_token(token)
         self._death_timeout = death_timeout
+        self._families = None if serializers is None else named_families(serializers)
         self._closing: asyncio.Task[None] | None = None
         self._finished: asyncio.Event | None = None
         # Made by `start`:
@@ -168,8 +181,12 @@ class Worker:
         self.status = Status.starting
         self._loop = asyncio.get_running_loop()
         self._finished = asyncio.Event()
+        self._begin_telling()
         try:
             feed = await self._set_up()
+            self._link = feed.link
+            await self.preloads.start()
+            await self._set_up_first(self.first_plugins)
             await feed.link.open(
                 feed.registration,
                 timeout_seconds=self._death_timeout or self._comm_settings.connect_seconds,
@@ -211,7 +228,9 @@ class Worker:
                 pid=os.getpid(),
                 host=socket.gethostname(),
                 resources=dict(self._settings.resources),
-                versions={"shoal": VERSION},
+                has_nanny=self.is_watched,
+                versions=told_versions(),
+                local_directory=self._folder.where,
                 predecessor=self.predecessor[0],
                 predecessor_death=self.predecessor[1],
                 transfers_max=self._settings.transfers_out_max,
@@ -227,8 +246,10 @@ class Worker:
             connect_seconds=self._comm_settings.connect_seconds,
             on_close=self._close_soon,
             on_lost=self._on_lost,
+            families=self._families,
         )
         self._feed.at_welcome, self._feed.at_first_end = self.at_welcome, self.at_first_end
+        self.hooks.attach(self._feed)
         self._belonging = Belonging(
             self._feed,
             reconnect_seconds=self.reconnect_seconds,
@@ -236,6 +257,17 @@ class Worker:
             close_soon=self._close_soon,
         )
         return self._feed
+
+    def _make_preloads(
+        self, preload: str | Sequence[str] | None, argv: Sequence[Any] | None
+    ) -> Preloads:
+        """Execute what is to run in this process before anything else; None: as is set."""
+        settings = self._settings
+        chosen = settings.preload if preload is None else preload
+        if not chosen:
+            return Preloads([])
+        folder = self._folder.path()
+        return process_preloads(self, chosen, argv or settings.preload_argv, file_dir=folder)
 
     def _on_peer(self, connection: Connection) -> None:
         """A peer or a client was let in."""
@@ -268,7 +300,8 @@ class Worker:
 
     def _close_soon(self, reason: str) -> None:
         if self._closing is None and self.status in (Status.starting, Status.running):
-            self._closing = self._loop.create_task(self._close(CLOSE_SECONDS, reason))
+            seconds = 0.0 if reason.startswith(RESTARTED) else CLOSE_SECONDS  # none is wanted
+            self._closing = self._loop.create_task(self._close(seconds, reason))
 
     async def _close(self, timeout_seconds: float, reason: str) -> None:
         self.status, self.close_reason = Status.closing, reason
@@ -280,6 +313,8 @@ class Worker:
                     function()
                 except Exception:
                     logger.exception("Worker %s closes, in spite of an error", self.address)
+            await self.hooks.close()
+            await self.preloads.teardown()
             await self._tear_down(timeout_seconds, reason)
         finally:
             self.status = Status.closed
@@ -296,10 +331,15 @@ class Worker:
         if self._listener is not None:
             await self._listener.wait_closed()
         self._folder.remove()
+        self._end_telling()
 
     def _on_lost(self, reason: Exception | None) -> None:
         if self._closing is None and self._belonging is not None:
             self._belonging.on_lost(reason)
+
+    async def set_resources(self, **resources: float) -> None:
+        """From now on tasks may use these amounts, beside those that are not named."""
+        self._started().on_offer({name: float(amount) for name, amount in resources.items()})
 
     # --- tasks that wait for tasks -----------------------------------------------------------
 
@@ -331,6 +371,11 @@ class Worker:
         """What it runs, holds and fetches at this moment."""
         feed = self._started()
         return StateView(feed.machine.state, feed.threads.executing())
+
+    @property
+    def feed(self) -> Feed:
+        """What does its work."""
+        return self._started()
 
     @property
     def scheduler(self) -> SchedulerLink:

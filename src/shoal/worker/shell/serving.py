@@ -13,6 +13,7 @@ from shoal.comms.exchange import SLOWEST_BYTES_PER_SECOND
 from shoal.ids import Epoch, TaskId
 from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.looking import SendBytes
 from shoal.protocol.messages import GetReplicas, Message, PutReplicas, Replicas
 from shoal.worker.shell.errors import WrongEpoch
 from shoal.worker.shell.operations import Say
@@ -24,6 +25,9 @@ from shoal.worker.shell.replicas import (
     pack,
     unpack,
 )
+
+MEASURING_BYTES_MAX: Final = 50 * 1024 * 1024
+"""Of one answer to somebody who measures."""
 
 STALL_SECONDS: Final = 30.0
 """As long as the one who asked waits for the first byte of an answer."""
@@ -46,14 +50,17 @@ class ReplicaServer:
         begin: Callable[[Say, Any], None],
         transfers_max: int,
         stall_seconds: float = STALL_SECONDS,
+        families: Sequence[str] | None = None,
     ) -> None:
         """`is_in`: whether numbers of that epoch are valid here, now; `look_up`: the value that a
         peer may have; `put`: keep these, and tell; `begin`: answer any other call.
 
         `transfers_max`: large answers prepared and sent at once; others wait, in their order.
         `stall_seconds`: how long a peer may take no byte of one, beside the time for its bytes.
+        `families`: of serialisation by which values are sent; None: the usual ones.
         """
         self._address = address
+        self._families = families
         self._stall_seconds = stall_seconds
         self._executor = executor
         self._is_in = is_in
@@ -80,6 +87,8 @@ class ReplicaServer:
                 self.on_get_replicas(connection, message)
             elif isinstance(message, PutReplicas):
                 self.on_put_replicas(connection, message, buffers)
+            elif isinstance(message, SendBytes):
+                self.on_send_bytes(connection, message)
             else:
                 self._begin(partial(_say, connection), message)
 
@@ -98,10 +107,15 @@ class ReplicaServer:
             packed = pack(values, by_reference=True, address=self._address)
             _reply(connection, message, packed, missing, self._address)
         elif sum([held.nbytes for held in values]) < LARGE_NBYTES:
-            packed = pack(values, by_reference=False, address=self._address)
+            packed = self._pack(values, connection.peer_address)
             _reply(connection, message, packed, missing, self._address)
         else:
             self._spawn(connection, self._send_large(connection, message, values, missing))
+
+    def _pack(self, values: list[Held], peer: str) -> Packed:
+        return pack(
+            values, by_reference=False, address=self._address, peer=peer, families=self._families
+        )
 
     async def _send_large(
         self,
@@ -113,8 +127,7 @@ class ReplicaServer:
         async with self._room:
             loop = asyncio.get_running_loop()
             packed = await loop.run_in_executor(
-                self._executor,
-                partial(pack, values, by_reference=False, address=self._address),
+                self._executor, self._pack, values, connection.peer_address
             )
             if connection.closed:
                 return
@@ -125,6 +138,11 @@ class ReplicaServer:
                     await connection.drain()
             except TimeoutError:
                 connection.abort()  # it has given up on us by now; others wait for the room
+
+    def on_send_bytes(self, connection: Connection, message: SendBytes) -> None:
+        """Send what nobody has a use for, to somebody who measures the way."""
+        content = memoryview(bytes(min(message.nbytes, MEASURING_BYTES_MAX)))
+        connection.send_with_buffers(Replicas(message.request, []), [content])
 
     def on_put_replicas(
         self, connection: Connection, message: PutReplicas, buffers: Sequence[Any]

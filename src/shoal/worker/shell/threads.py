@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from time import monotonic, time
 
+from shoal.ids import Key
+from shoal.observe.stacks import frames_of, frames_of_coroutine
 from shoal.worker.model.entities import Run, RunEnded
 from shoal.worker.shell.bell import Bell
 from shoal.worker.shell.context import Host
@@ -49,6 +51,7 @@ class RunThreads:
         """`on_ended`: called on the loop with (how it ended, its value) of each job in turn."""
         self._execution = Execution(host)
         self._host = host
+        self.on_begun: Callable[[Run], None] | None = None  # told on the loop, if anybody is
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Run | None] = SimpleQueue()
@@ -81,6 +84,19 @@ class RunThreads:
     def executing(self) -> list[Run]:
         """The runs that are being executed now."""
         return [job.run for job in list(self._executing.values())]
+
+    def stacks(self) -> dict[Key, list[str]]:
+        """Key of each run that is being executed -> its frames, outermost first, as text."""
+        coroutines = self._execution.coroutines()
+        frames = sys._current_frames()
+        found = {}
+        for number, job in list(self._executing.items()):
+            task, thread = coroutines.get(job.run), self._threads.get(number)
+            if task is not None:
+                found[job.run.key] = frames_of_coroutine(task.get_coro())
+            elif thread is not None and thread.ident is not None:
+                found[job.run.key] = frames_of(frames.get(thread.ident))
+        return found
 
     def is_executing(self, run: Run) -> bool:
         """Whether a thread is busy with it.  Cost: O(threads)."""
@@ -151,7 +167,7 @@ class RunThreads:
             await asyncio.sleep(pause_seconds)
             pause_seconds = min(2 * pause_seconds, 0.05)
         stuck = [thread for thread in threads if thread.is_alive()]
-        if stuck:
+        if stuck and timeout_seconds > 0:  # else it is known that nobody wants what they do
             keys = ", ".join(run.key for run in self.executing()[:3])
             logger.warning(
                 "%d of %d threads still run tasks (%s) %g s after the worker was told to close; "
@@ -196,6 +212,8 @@ class RunThreads:
                 del run
                 continue  # withdrawn
             executing[number] = job
+            if self.on_begun is not None:
+                self._tell_begun(run)
             limit = recursion_limit()
             ended = execute(job)
             if recursion_limit() < limit:
@@ -211,6 +229,15 @@ class RunThreads:
             del run, job, ended  # or the last value would live until the next run
             if self._nsurplus and self._may_leave(number):
                 return
+
+    def _tell_begun(self, run: Run) -> None:
+        """Somebody wants to know when a run begins."""
+        tell = self.on_begun
+        if tell is not None:
+            try:
+                self._loop.call_soon_threadsafe(tell, run)
+            except RuntimeError:
+                pass  # the loop was closed under a thread that was left behind
 
     def _resume(self, number: int, error: BaseException) -> None:
         """Make up for what the thread may have dropped when `error` struck it."""

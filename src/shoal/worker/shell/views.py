@@ -6,9 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shoal.ids import Key
-from shoal.protocol.keys import from_canonical
+from shoal.observe.clock import seconds_ahead
+from shoal.observe.stimuli import read_stimuli, stimulus_of_run
+from shoal.protocol.keys import from_canonical, to_canonical
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model.entities import HANDED, Run
+
+ShownRecord = tuple[object, str, dict[str, str], str, float]
+"""Key, what, nothing, stimulus, when (s since the epoch)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,17 @@ class StateView:
         found += [(run.key, self._name(run), 0) for run in state.runs.values()]
         views = [TaskView(from_canonical(Key(key)), name, nbytes) for key, name, nbytes in found]
         return {view.key: view for view in views}
+
+    def story(self, *keys_or_stimuli: object) -> list[ShownRecord]:
+        """What was recorded of these keys, tasks or stimuli, oldest first.  Cost: O(records)."""
+        words = [getattr(asked, "key", asked) for asked in keys_or_stimuli]
+        keys, runs = frozenset(map(to_canonical, words)), read_stimuli(words).runs
+        ahead = seconds_ahead()
+        return [
+            (from_canonical(key), what, {}, stimulus_of_run(run), at + ahead)
+            for at, key, what, run in self._state.story
+            if key in keys or run in runs
+        ]
 
     def _name(self, run: Run) -> str:
         if run in self._executing:

@@ -13,7 +13,7 @@ from shoal.scheduler.shell.host import Host, Operations
 
 async def on_scheduler_identity(host: Host, call: SchedulerIdentity) -> Message:
     """What the scheduler and its workers are."""
-    return answer(call.request, host.describe())
+    return answer(call.request, host.describe(call.nworkers))
 
 
 async def on_close_workers(host: Host, call: CloseWorkers) -> Message:

@@ -13,6 +13,7 @@ from shoal.protocol.messages import Message
 from shoal.protocol.running import Outcome, RunFunction, RunOnScheduler, RunOnWorkers
 from shoal.scheduler.model.entities import Worker
 from shoal.scheduler.shell.host import Host, Operations
+from shoal.scheduler.shell.reaching import ask_nanny
 
 
 async def on_run_on_scheduler(host: Host, call: RunOnScheduler) -> Message:
@@ -34,7 +35,10 @@ async def on_run_on_workers(host: Host, call: RunOnWorkers) -> Message:
                 f"No worker is known by the name or address {unknown[0]!r}. "
                 "client.scheduler_info()['workers'] has all that are connected."
             )
-    outcomes = await asyncio.gather(*(_run_on(host, worker, call) for worker in workers))
+    if call.nanny:
+        workers = [worker for worker in workers if worker.has_nanny]
+    run = _run_beside if call.nanny else _run_on
+    outcomes = await asyncio.gather(*(run(host, worker, call) for worker in workers))
     by_address = {w.address: outcome for w, outcome in zip(workers, outcomes, strict=True)}
     return answer(call.request, by_address)
 
@@ -51,6 +55,14 @@ async def _run_on(host: Host, worker: Worker, call: RunOnWorkers) -> Outcome:
     except OSError as error:
         return Outcome(failure=to_failure(error, worker=worker.address))
     return outcome
+
+
+async def _run_beside(host: Host, worker: Worker, call: RunOnWorkers) -> Outcome:
+    """Have a worker's nanny call it."""
+    try:
+        return await ask_nanny(host.peer_of(worker), "run", call.payload)
+    except OSError as error:
+        return Outcome(failure=to_failure(error, worker=worker.address))
 
 
 OPERATIONS: Final[Operations] = {

@@ -1,0 +1,297 @@
+"""`SpecCluster`: a cluster of whatever its spec names, which libraries derive theirs from."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, ClassVar, Final
+
+from shoal.deploy.cluster import CORRECTION, Cluster, _open_clusters, close_open_clusters
+from shoal.deploy.job import ProcessInterface
+from shoal.deploy.options import check_security
+from shoal.observe.facts import FactsOfScheduler, facts_of_identity
+from shoal.observe.status import Status
+from shoal.protocol import membership, questions
+from shoal.units import to_count, to_nbytes
+
+__all__ = ["ProcessInterface", "SpecCluster", "close_open_clusters", "run_spec"]
+
+_SCHEDULER: Final = {"cls": "shoal.scheduler.shell.service.Scheduler", "options": {}}
+_OURS: Final = "shoal."
+_OF_OLD: Final = ("security", "interface", "dashboard")
+"""Options of schedulers that say nothing if they are empty, and that ours does not take."""
+
+
+class SpecCluster(Cluster):
+    """A scheduler and workers that are made by what `spec` says of each.
+
+    Args:
+        workers: name → `{"cls": class or its dotted name, "options": {...}}`; with `"group"`, a
+            list of endings, it is one thing that starts several workers, named by its name and
+            those.  `cls(scheduler's address, name=..., **options)` is awaited, and has `close()`.
+        scheduler: the same for the scheduler, made by `cls(**options)`.
+        worker: the same for workers that are added by `scale`.
+        asynchronous: True: await it, or use `async with`, and await its methods.
+        shutdown_on_close: close it as the program ends.
+        shutdown_scheduler: False: `close` leaves the scheduler alone.
+
+    Raises:
+        RuntimeError: it did not start; what was started is closed again.
+    """
+
+    kind: ClassVar[str] = "SpecCluster"
+
+    def __init__(
+        self,
+        workers: Mapping[Any, Mapping[str, Any]] | None = None,
+        scheduler: Mapping[str, Any] | None = None,
+        worker: Mapping[str, Any] | None = None,
+        asynchronous: bool = False,
+        loop: Any = None,
+        security: Any = None,
+        silence_logs: Any = False,
+        name: str | None = None,
+        shutdown_on_close: bool = True,
+        scheduler_sync_interval: float = 1,
+        shutdown_scheduler: bool = True,
+    ) -> None:
+        self.status = Status.created  # before anything can fail
+        check_security(security, None)
+        super().__init__(asynchronous=asynchronous, name=name)
+        self.worker_spec: dict[Any, Any] = {k: copy.copy(v) for k, v in (workers or {}).items()}
+        self.new_spec = copy.copy(worker)
+        self.scheduler_spec = copy.copy(scheduler) if scheduler is not None else _SCHEDULER
+        self.security = security
+        self.shutdown_on_close = shutdown_on_close
+        self.shutdown_scheduler = shutdown_scheduler
+        self.scheduler = None
+        self.workers = {}
+        self.token = b""
+        self._i = 0
+        self._correcting = asyncio.Lock()
+        self._begin()
+        if not shutdown_on_close:
+            _open_clusters.discard(self)
+
+    # --- life --------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        try:
+            self.scheduler = made(self.scheduler_spec)
+            await self.scheduler
+            self.token = getattr(self.scheduler, "token", b"")
+            await self._correct()
+        except Exception as error:
+            raise RuntimeError(f"Cluster failed to start: {error}") from error
+
+    async def _close(self, timeout_seconds: float) -> None:
+        going, self.workers = list(self.workers.values()), {}
+        await asyncio.gather(*(worker.close() for worker in going), return_exceptions=True)
+        if self.scheduler is not None and self.shutdown_scheduler:
+            async with asyncio.timeout(timeout_seconds):
+                await self.scheduler.close()
+
+    async def _correct_state(self) -> None:
+        """As libraries that change `worker_spec` by themselves call it."""
+        await self._correct()
+
+    async def _correct(self) -> None:
+        """Bring the workers in line with the spec; a later call waits for an earlier one."""
+        async with self._correcting:
+            going = {name: self.workers[name] for name in self.workers.keys() - self.worker_spec}
+            if going and self.status is Status.running:
+                names = [str(one) for name in going for one in self._members(name)]
+                await self._ask(lambda n: membership.CloseWorkers(n, self._addresses(names)))
+            for name, worker in going.items():
+                del self.workers[name]
+                await worker.close()
+            coming = [name for name in self.worker_spec if name not in self.workers]
+            address = getattr(self.scheduler, "contact_address", None) or self.scheduler_address
+            for name in coming:
+                self.workers[name] = made(
+                    self.worker_spec[name], address, name=name, token=self.token
+                )
+            await asyncio.gather(*(_awaited(self.workers[name]) for name in coming))
+
+    def _addresses(self, names: list[str]) -> list[str]:
+        """Of the workers that the scheduler knows by these names."""
+        known = getattr(self.scheduler, "workers", {})
+        return [address for address, worker in known.items() if str(worker.name) in names]
+
+    def _members(self, name: Any) -> Iterator[Any]:
+        """The names of the workers of one entry."""
+        endings = self._last_spec(name).get("group", ())
+        yield from (f"{name}{ending}" for ending in endings) if endings else (name,)
+
+    def _last_spec(self, name: Any) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.worker_spec.get(name) or self.new_spec or {}
+        return found
+
+    # --- size --------------------------------------------------------------------------------
+
+    def scale(self, n: int = 0, memory: float | str | None = None, cores: int | None = None) -> Any:
+        """Have `n` entries of workers, or as many as give that much memory or that many cores.
+
+        Those that were added last go first, and before them those that have not started.
+
+        Returns:
+            None, or something to await if the cluster is asynchronous.
+
+        Raises:
+            ValueError: memory or cores are given, and the spec does not say how much a worker has.
+        """
+        self._require_running()
+        wanted = max(
+            to_count("n", n),
+            math.ceil(to_nbytes(memory) / self._each("memory_limit")) if memory else 0,
+            math.ceil(cores / self._each("nthreads")) if cores else 0,
+        )
+        spare = len(self.worker_spec) - wanted
+        if spare > 0:
+            waiting = [name for name in self.worker_spec if name not in self.workers]
+            for name in [*waiting, *reversed(self.worker_spec)][:spare]:
+                self.worker_spec.pop(name, None)
+        while len(self.worker_spec) < wanted:
+            self.worker_spec.update(self.new_worker_spec())
+        return self._corrected()
+
+    scale_up = scale
+
+    async def scale_down(self, workers: Iterable[Any]) -> None:
+        """Let these workers go, by name; one of a group takes the group along."""
+        going = {str(worker) for worker in workers}
+        for name in list(self.worker_spec):
+            if going & {str(name), *map(str, self._members(name))}:
+                del self.worker_spec[name]
+        await self._correct()
+
+    def _corrected(self) -> Any:
+        if self.asynchronous or self.called_from_running_loop:
+            return self._in_background(self._correct(), CORRECTION)
+        if self._thread is not None:
+            self._thread.call(lambda: self._in_background(self._correct(), CORRECTION))
+        return None
+
+    def _each(self, option: str) -> float:
+        """How much of something a new entry has."""
+        options = (self.new_spec or {}).get("options", {})
+        found = options.get(option) or options.get({"nthreads": "cores"}.get(option, "memory"))
+        if not found:
+            raise ValueError(f"The spec of new workers has no {option}=, so scale by n=.")
+        return float(to_nbytes(found) if option == "memory_limit" else found)
+
+    @property
+    def _name(self) -> str:
+        """As derived classes know `name`, from which they make names of workers."""
+        return self.name
+
+    def _new_worker_name(self, worker_number: int) -> Any:
+        """The name of the next entry; derived classes have ways of their own."""
+        return worker_number
+
+    def new_worker_spec(self) -> dict[Any, Mapping[str, Any]]:
+        """Name and spec of the next entry that `scale` adds.
+
+        Raises:
+            ValueError: there is no `worker=` to make it from.
+        """
+        if self.new_spec is None:
+            raise ValueError("This cluster has no spec for new workers: give it worker=.")
+        name = self._new_worker_name(self._i)
+        while name in self.worker_spec:
+            self._i += 1
+            name = self._new_worker_name(self._i)
+        self._i += 1
+        return {name: self.new_spec}
+
+    # --- looks -------------------------------------------------------------------------------
+
+    @property
+    def scheduler_info(self) -> FactsOfScheduler:
+        """What the scheduler and its workers are; asked, unless the scheduler is in here."""
+        if hasattr(self.scheduler, "describe"):
+            return facts_of_identity(self.scheduler.describe())
+        self._require_running()
+        return facts_of_identity(self.sync(self._ask, questions.SchedulerIdentity))
+
+    @property
+    def plan(self) -> set[Any]:
+        """Names of the workers that we want."""
+        return {member for name in self.worker_spec for member in self._members(name)}
+
+    @property
+    def requested(self) -> set[Any]:
+        """Names of the workers that have been asked for."""
+        return {member for name in self.workers for member in self._members(name)}
+
+    @property
+    def observed(self) -> set[Any]:
+        """Names of the workers that are connected."""
+        known = getattr(self.scheduler, "workers", {}).values()
+        by_text = {str(name): name for name in self.plan | self.requested}
+        return {by_text.get(str(worker.name), worker.name) for worker in known}
+
+    @classmethod
+    def from_name(cls, name: str) -> SpecCluster:
+        """The cluster of a name, where a library's own class can find it.
+
+        Raises:
+            TypeError: this one can't.
+        """
+        raise TypeError(f"A {cls.__name__} can't be found by its name {name!r}.")
+
+
+def made(spec: Mapping[str, Any], *args: Any, name: Any = None, token: bytes | None = None) -> Any:
+    """What one entry of a spec says, not started.
+
+    Args:
+        name: unless the entry has one.
+        token: given to classes that take one.
+    """
+    cls = spec["cls"]
+    if isinstance(cls, str):
+        module, _, last = cls.rpartition(".")
+        cls = getattr(import_module(module), last)
+    options = dict(spec.get("options", {}))
+    if args:
+        options.setdefault("name", name)
+    taken = _parameters(cls)
+    if token and "token" in taken:
+        options.setdefault("token", token)
+    for option in _OF_OLD:
+        if option in options and not options[option] and option not in taken:
+            del options[option]
+    if getattr(cls, "__module__", "").startswith(_OURS):  # then None is what was not said
+        options = {name: value for name, value in options.items() if value is not None}
+    if isinstance(options.get("protocol"), str):
+        options["protocol"] = options["protocol"].removesuffix("://")
+    return cls(*args, **options)
+
+
+def _parameters(cls: Any) -> set[str]:
+    try:
+        return set(inspect.signature(cls).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+async def _awaited(worker: Any) -> None:
+    await worker
+
+
+async def run_spec(spec: Mapping[Any, Mapping[str, Any]], *args: Any) -> dict[Any, Any]:
+    """Start what a spec says, name → worker; entries have `opts`, or `options`.
+
+    Args:
+        args: for each of them, first of all the scheduler's address.
+    """
+    workers = {
+        name: made({"options": entry.get("opts", {}), **entry}, *args, name=name)
+        for name, entry in spec.items()
+    }
+    await asyncio.gather(*(_awaited(worker) for worker in workers.values()))
+    return workers

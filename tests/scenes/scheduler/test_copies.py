@@ -1,0 +1,149 @@
+"""How many copies of a result there are, and where."""
+
+from shoal.ids import Key
+from shoal.protocol.holding import RebalanceTasks, ReplicateTasks
+from tests.scenes.scheduler.scene import Scene
+
+
+def replicate(scene: Scene, *keys: str, **fields: object) -> None:
+    scene.call(ReplicateTasks, keys=[Key(key) for key in keys], **fields)
+
+
+def there(scene: Scene, *names: str) -> None:
+    """x is on the first of these workers."""
+    scene.workers(names[0])
+    scene.submit(x=[])
+    scene.finish("x")
+    scene.workers(*names[1:])
+    scene.take()
+
+
+def test_copies_are_made_from_copies_so_many_at_once(scene: Scene) -> None:
+    there(scene, "a", "b", "d", "e", "g")
+    replicate(scene, "x", branching=1)
+    assert scene.take() == ["b: copy x from a"]
+    scene.holds("b", "x")
+    assert scene.take() == ["d: copy x from a,b", "e: copy x from a,b"]
+    scene.holds("d", "x")
+    assert scene.take() == ["g: copy x from a,b,d"]
+    scene.holds("e", "x")
+    scene.holds("g", "x")
+    assert scene.take() == ["c: answer True"]
+
+
+def test_surplus_copies_are_dropped_but_never_the_last(scene: Scene) -> None:
+    there(scene, "a", "b", "d")
+    scene.holds("b", "x")
+    scene.holds("d", "x")
+    replicate(scene, "x", ncopies=1)
+    said = scene.take()
+    assert said[0] == "c: answer True"
+    assert sorted(line[3:] for line in said[1:]) == ["free x", "free x"]
+    assert len(scene.task("x").who_has or ()) == 1
+
+
+def test_the_number_of_copies_is_kept_up_as_workers_come_and_go(scene: Scene) -> None:
+    there(scene, "a", "b")
+    replicate(scene, "x", ncopies=2)
+    scene.holds("b", "x")
+    assert scene.take() == ["b: copy x from a", "c: answer True"]
+    scene.lose("b")
+    scene.join("d")
+    assert scene.take() == ["d: copy x from a"]
+    scene.holds("d", "x")
+    scene.join("e")
+    assert scene.take() == []  # two are enough
+    scene.lose("a")
+    assert scene.take() == ["e: copy x from d"]
+
+
+def test_a_worker_that_joins_gets_what_everybody_shall_have(scene: Scene) -> None:
+    there(scene, "a")
+    replicate(scene, "x")
+    assert scene.take() == ["c: answer True"]
+    scene.join("b")
+    assert scene.take() == ["b: copy x from a"]
+
+
+def test_a_scattered_value_that_goes_everywhere_goes_to_those_who_come_later(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.scatter("s", ncopies=0)
+    scene.holds("a", "s")
+    assert scene.take() == ["c: answer {'s': ['a', 'b']}", "c: s in memory at a"]
+    scene.join("d")
+    assert scene.take() == ["d: copy s from a"]
+    scene.advance(11.0)
+    assert scene.take() == ["b: copy s from a"]  # its client did not bring it there
+
+
+def test_a_silent_worker_holds_nobody_up(scene: Scene) -> None:
+    there(scene, "a", "b", "d")
+    replicate(scene, "x")
+    scene.holds("d", "x")
+    assert scene.take() == ["b: copy x from a", "d: copy x from a"]
+    scene.advance(11.0)
+    assert scene.take() == ["c: answer True"]
+    scene.holds("b", "x")  # it wakes up
+    assert len(scene.task("x").who_has or ()) == 3
+
+
+def test_what_is_let_go_of_is_copied_no_more(scene: Scene) -> None:
+    there(scene, "a", "b")
+    replicate(scene, "x")
+    scene.release("x")
+    assert scene.take() == ["b: copy x from a", "c: answer True", "a: free x"]
+    scene.holds("b", "x")
+    assert scene.take() == ["b: free x"]
+    assert not scene.machine.state.copies
+
+
+def test_a_result_that_is_not_there_is_told_of(scene: Scene) -> None:
+    scene.workers("a")
+    replicate(scene, "x")
+    assert scene.take() == ["c: answer False"]
+
+
+def test_results_move_from_full_workers_to_empty_ones(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(p=[], q=[], r=[], s=[])
+    for key in "pqrs":
+        scene.finish(key, nbytes=100)
+    scene.join("b")
+    scene.take()
+    scene.call(RebalanceTasks)
+    assert scene.take() == ["b: copy p from a", "b: copy q from a"]
+    scene.holds("b", "p", "q", nbytes=100)
+    assert scene.take() == ["c: answer 2", "a: free p, q"]
+    assert scene.worker("a").nbytes == scene.worker("b").nbytes == 200
+    scene.call(RebalanceTasks)
+    assert scene.take() == ["c: answer 0"]
+
+
+def test_what_can_not_be_moved_stays(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(p=[], q=[])
+    scene.finish("p", nbytes=100)
+    scene.finish("q", nbytes=100)
+    scene.join("b")
+    scene.take()
+    scene.call(RebalanceTasks)
+    assert scene.take() == ["b: copy p from a"]
+    scene.gone("b", "p")
+    assert scene.take() == ["c: answer 1"]
+    assert scene.task("p").who_has == [scene.worker("a")]
+
+
+def test_what_is_dropped_and_asked_for_in_one_breath_is_dropped_first(scene: Scene) -> None:
+    """Else the worker would drop what it has just been told to get."""
+    there(scene, "a", "b")
+    scene.holds("b", "x")
+    replicate(scene, "x")
+    scene.take()
+    number = scene.actor("c").client
+    calls = [ReplicateTasks(50 + n, [Key("x")], n) for n in (1, 2)]
+    for call in calls:
+        scene.names.calls[call.request] = ReplicateTasks
+    scene.machine.receive_from_client(number, calls, scene.now)
+    scene._hear()
+    said = scene.take()
+    assert [line[3:9] for line in said if not line.startswith("c:")] == ["free x", "copy x"]

@@ -1,0 +1,179 @@
+"""A worker that shall go: given nothing new, relieved of what only it holds, then removed."""
+
+from shoal.protocol.membership import Closing, RetireWorkers
+from shoal.protocol.messages import ReplicasGone, TaskOptions
+from tests.scenes.scheduler.scene import Scene
+
+
+def retire(scene: Scene, *workers: str, removes: bool = True, patience: float = 30.0) -> None:
+    scene.call(RetireWorkers, workers=list(workers), removes=removes, patience_seconds=patience)
+
+
+def held_by_a(scene: Scene) -> None:
+    """x is on a, and nowhere else; b is there too."""
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.finish("x")
+    scene.join("b")
+    scene.take()
+
+
+def test_a_worker_goes_as_soon_as_the_copies_are_confirmed(scene: Scene) -> None:
+    held_by_a(scene)
+    retire(scene, "a")
+    assert scene.take() == ["b: copy x from a"]
+
+    scene.submit(y=["x"])
+    assert scene.take() == ["b: run y #1 (x from a)"]  # nothing new for a
+
+    scene.holds("b", "x")
+    assert scene.take() == ["a: shut down: it was retired", "c: answer {'a': ''}"]
+    assert scene.machine.state.workers.keys() == {"tcp://b:1"}
+    assert scene.state("x") == "memory"
+
+
+def test_a_worker_with_nothing_of_its_own_goes_at_once(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.submit(x=[])
+    scene.finish("x", value=b"1")  # small: the scheduler has it
+    scene.take()
+    retire(scene, "a")
+    assert scene.take() == ["a: shut down: it was retired", "c: answer {'a': ''}"]
+
+
+def test_what_was_not_sent_goes_elsewhere_and_what_has_not_begun_comes_back(scene: Scene) -> None:
+    scene.workers("a")
+    options = TaskOptions(workers=["a", "b"])
+    scene.submit(p=[], q=[], r=[], options=options)
+    scene.join("b")
+    assert scene.take()[:2] == ["a: run p #1", "a: run q #1"]
+    retire(scene, "a")
+    said = scene.take()
+    assert "a: recall p #1, q #1" in said
+    assert scene.task("r").worker is scene.worker("b")
+
+    scene.returned("q")
+    assert scene.task("q").worker is scene.worker("b")
+    scene.finish("p", value=b"1")  # it had begun, and ends in time
+    assert "a: shut down: it was retired" in scene.take()
+
+
+def test_a_run_that_takes_long_is_run_elsewhere_without_blame(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.submit(x=[], options=TaskOptions(workers=["a"], allow_other_workers=True))
+    scene.take()
+    retire(scene, "a")
+    scene.advance(0.9)
+    assert scene.take() == ["a: recall x #1"]
+    scene.advance(0.2)
+    assert scene.take() == [
+        "a: shut down: it was retired",
+        "c: answer {'a': ''}",
+        "b: run x #2",
+    ]
+    assert scene.task("x").blame == 0
+
+
+def test_if_nobody_can_take_it_the_worker_goes_on_working(scene: Scene) -> None:
+    held_by_a(scene)
+    retire(scene, "a", "b")
+    assert scene.take() == [
+        "b: shut down: it was retired",
+        "c: answer {'a': 'no other worker can take what only it holds', 'b': ''}",
+    ]
+    scene.submit(y=["x"])
+    assert scene.take() == ["a: run y #1"]
+
+
+def test_who_can_not_get_a_copy_is_not_asked_again(scene: Scene) -> None:
+    held_by_a(scene)
+    scene.join("d")
+    retire(scene, "a")
+    assert scene.take() == ["b: copy x from a"]
+    scene.gone("b", "x")
+    assert scene.take() == ["d: copy x from a"]
+    scene.from_worker("d", ReplicasGone([scene.number("x")]))
+    assert scene.take() == ["c: answer {'a': 'no other worker can take what only it holds'}"]
+    assert not scene.worker("a").is_leaving
+
+
+def test_a_silent_worker_is_passed_over(scene: Scene) -> None:
+    held_by_a(scene)
+    scene.join("d")
+    retire(scene, "a")
+    scene.take()
+    scene.advance(9.0)
+    scene.heartbeat("a")
+    scene.advance(1.5)
+    assert scene.take() == ["d: copy x from a"]
+
+
+def test_one_that_is_not_relieved_in_time_goes_on_working(scene: Scene) -> None:
+    held_by_a(scene)
+    retire(scene, "a", patience=4.0)
+    scene.advance(5.0)
+    assert scene.take()[-1] == ("c: answer {'a': 'what only it holds was not taken in time'}")
+    assert not scene.worker("a").is_leaving
+
+
+def test_a_result_that_is_let_go_of_holds_nobody_up(scene: Scene) -> None:
+    held_by_a(scene)
+    retire(scene, "a")
+    scene.take()
+    scene.release("x")
+    assert "a: shut down: it was retired" in scene.take()
+
+
+def test_a_value_that_a_client_is_sending_is_waited_for(scene: Scene) -> None:
+    scene.workers("a")
+    scene.scatter("s")
+    scene.join("b")
+    scene.take()
+    retire(scene, "a")
+    assert scene.take() == []
+    scene.holds("a", "s")
+    assert scene.take() == ["c: s in memory at a", "b: copy s from a"]
+    scene.holds("b", "s")
+    assert scene.take()[0] == "a: shut down: it was retired"
+    assert scene.state("s") == "memory"
+
+
+def test_a_worker_that_dies_as_it_retires_is_told_of(scene: Scene) -> None:
+    held_by_a(scene)
+    retire(scene, "a")
+    scene.take()
+    scene.lose("a")
+    said = scene.take()
+    assert "c: answer {'a': 'it was lost before'}" in said
+    assert "b: run x #2" in said
+
+
+def test_one_that_is_not_to_be_removed_stays_and_gets_nothing(scene: Scene) -> None:
+    held_by_a(scene)
+    retire(scene, "a", removes=False)
+    scene.holds("b", "x")
+    assert scene.take() == ["b: copy x from a", "c: answer {'a': ''}"]
+    scene.submit(y=[], z=[], u=[], v=[])
+    assert all(line.startswith("b:") for line in scene.take())
+
+
+def test_nobody_waits_for_a_client_that_has_gone(scene: Scene) -> None:
+    held_by_a(scene)
+    scene.want("x", client="f")
+    retire(scene, "a")
+    scene.lose_client("c")
+    scene.take()
+    scene.holds("b", "x")
+    assert scene.take() == ["a: shut down: it was retired"]
+
+
+def test_idle_workers_go_if_none_is_named(scene: Scene) -> None:
+    scene.workers("a", "b", "d")
+    scene.submit(x=[], options=TaskOptions(workers=["b"]))
+    scene.take()
+    scene.call(RetireWorkers, closing=Closing(n=1))
+    assert scene.take()[-1] == "c: answer {'a': ''}"
+    scene.call(RetireWorkers, closing=Closing(minimum=2))
+    assert scene.take() == ["c: answer {}"]
+    scene.call(RetireWorkers, closing=Closing(target=1))
+    assert scene.take()[-1] == "c: answer {'d': ''}"
