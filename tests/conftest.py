@@ -13,7 +13,7 @@ from tests.leaks import Watch
 
 TESTS = Path(__file__).parent
 
-SHARES = {"unit": 150, "scenes": 60, "sim": 60, "cluster": 240, "faults": 60}
+SHARES = {"unit": 150, "scenes": 60, "sim": 60, "cluster": 360, "faults": 60}
 """Suite → the seconds it may take on two cores, in the order in which they run."""
 
 LEAK_GRACE_SECONDS = 5.0

@@ -242,7 +242,9 @@ def test_it_can_be_installed_and_its_metadata_say_whose_it_is(tmp_path: Path) ->
         "assert distributed.Client is shoal.Client\n",
         target,
     )
-    assert printed.startswith(f"{dask.__version__.partition('+')[0]}+shoal ['shoal'] {target}")
+    assert printed.startswith(
+        f"{dask.__version__.partition('+')[0]}+shoal ['shoal', 'msgpack>=1.0'] {target}"
+    )
 
 
 def test_a_function_of_a_script_that_names_the_package_travels() -> None:

@@ -7,7 +7,6 @@ anywhere that `fsspec` knows.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import io
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from importlib import import_module
@@ -132,7 +131,10 @@ def read(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     else:
         content = Path(url).read_bytes()
     if url.endswith(SUFFIXES["msgpack"]):
-        state: dict[str, Any] = msgspec.msgpack.decode(gzip.decompress(content), strict=False)
+        import gzip  # late: few programs read a dump
+
+        unpacked = gzip.decompress(content)
+        state: dict[str, Any] = msgspec.msgpack.decode(unpacked, strict=False)
         return state
     yaml: Any = import_module("yaml")  # what few need, and is not annotated
 
@@ -243,6 +245,8 @@ def _fsspec() -> Any:
 
 def _compressed(pieces: Iterator[bytes]) -> bytes:
     """What they are together, compressed."""
+    import gzip  # late: few programs write a dump
+
     content, part = io.BytesIO(), bytearray()
     with gzip.GzipFile(fileobj=content, mode="wb", compresslevel=6) as opened:
         for piece in pieces:

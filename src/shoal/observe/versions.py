@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import locale
 import os
 import platform
@@ -81,11 +80,13 @@ def package_versions(more: Iterable[str] = ()) -> dict[str, str | None]:
 
 def _version_of(name: str) -> str | None:
     """Of an installed package; shoal stands for `distributed`, of the same version as dask."""
+    from importlib import metadata  # late: it takes longer than the rest of us, at each start
+
     installed = "dask" if name == "distributed" else name
     loaded = getattr(sys.modules.get(installed), "__version__", None)
     try:
-        version = loaded if isinstance(loaded, str) else importlib.metadata.version(installed)
-    except importlib.metadata.PackageNotFoundError:
+        version = loaded if isinstance(loaded, str) else metadata.version(installed)
+    except metadata.PackageNotFoundError:
         return None
     return version.partition("+")[0] if name == "distributed" else version
 
