@@ -24,7 +24,6 @@ RUN_SECONDS_MAX: Final = 900
 TIME_RATIO_MAX: Final = 1 / 3
 
 WAITING: Final = {
-    "test_default_scheduler_on_worker": "plugins of the scheduler",
     "test_fusion_barrier_task": "a peer-to-peer rechunk",
 }
 """Test → the capability that it asks for, which comes later.  A test says so when it passes."""
