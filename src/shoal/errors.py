@@ -332,6 +332,20 @@ class WithoutNanny(ShoalError, ValueError):
         )
 
 
+class NoCopies(ShoalError, ValueError):
+    """A result is to have no copy at all, or a number of copies that is none."""
+
+    def __init__(self, ncopies: object) -> None:
+        super().__init__(ncopies)
+        self.ncopies = ncopies
+
+    def __str__(self) -> str:
+        return (
+            f"Can not use replicate to delete data: n is a number from 1 on, not {self.ncopies!r}."
+            "\nTo let go of a result, release its futures, or cancel them."
+        )
+
+
 class MetadataWithoutKey(ShoalError, ValueError):
     """A value was to be left with the scheduler under no key."""
 

@@ -96,6 +96,22 @@ def _wait_for_copy() -> bool:
     return any(len(data) > 0 or looked.wait(0.01) for _ in range(1000))
 
 
+def test_to_broadcast_what_is_there_already_is_to_copy_it(play: Any) -> None:
+    async def scenario(client: Any) -> None:
+        value = block(7)
+        future = await ask(client.scatter(value))
+        assert await ncopies(client, [future]) == [1]
+        again = await ask(client.scatter(value, broadcast=True))  # a want that is known
+        assert again.key == future.key
+        assert await ncopies(client, [future]) == [2]
+        computed = client.submit(block, 3, key="computed")
+        await ask(client.gather(computed))
+        two = await ask(client.scatter({"computed": block(3)}, broadcast=2))
+        assert await ncopies(client, [two["computed"]]) == [2]
+
+    play(scenario)
+
+
 def test_memory_is_evened_out(play: Any) -> None:
     async def scenario(client: Any) -> None:
         first, second = await ask(client.nthreads())

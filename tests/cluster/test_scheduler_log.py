@@ -84,3 +84,26 @@ def test_the_last_death_while_nothing_waits_is_no_warning():
         assert not heard.warned.is_set()
 
     asyncio.run(play(scenario))
+
+
+def test_workers_that_are_restarted_or_retired_are_not_lost_and_their_connections_end():
+    async def scenario(scheduler, client, heard):
+        async with Worker(scheduler.address, nthreads=1, name="bee") as bee:
+            peer = scheduler.peer_of(*scheduler.machine.state.workers.values())
+            await client.restart(wait_for_workers=False)
+            assert peer.connection.closed
+            await bee.finished()
+        async with Worker(scheduler.address, nthreads=1, name="ant") as ant:
+            peer = scheduler.peer_of(*scheduler.machine.state.workers.values())
+            await client.retire_workers("ant")
+            assert peer.connection.closed
+            await ant.finished()
+        said = [line for _, line in heard.lines if line.startswith("Worker ")]
+        assert said == [
+            f"Worker bee ({bee.address}) has joined",
+            f"Worker bee ({bee.address}) is sent away: the cluster is restarted",
+            f"Worker ant ({ant.address}) has joined",
+            f"Worker ant ({ant.address}) is sent away: it was retired",
+        ]
+
+    asyncio.run(play(scenario))

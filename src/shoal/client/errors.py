@@ -159,20 +159,6 @@ class WorkersLate(ShoalError, TimeoutError):
         )
 
 
-class NoCopies(ShoalError, ValueError):
-    """A result is to have no copy at all, or a number of copies that is none."""
-
-    def __init__(self, ncopies: object) -> None:
-        super().__init__(ncopies)
-        self.ncopies = ncopies
-
-    def __str__(self) -> str:
-        return (
-            f"Can not use replicate to delete data: n is a number from 1 on, not {self.ncopies!r}."
-            "\nTo let go of a result, release its futures, or cancel them."
-        )
-
-
 class ResultUnreachable(ShoalError, OSError):
     """A result exists, but no way to it works."""
 

@@ -17,6 +17,7 @@ from shoal.comms.scheduler_file import read_scheduler_file
 from shoal.errors import UnsupportedOption
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import TaskOptions
+from shoal.protocol.operations import worker_names
 from shoal.units import to_count, to_seconds
 
 _dask: Any = dask  # it ships annotations for half of its functions
@@ -102,23 +103,6 @@ def _priority_of(priority: object) -> float:
     if math.isnan(priority):
         raise ValueError(f"priority is a number that others can be compared with, not {priority!r}")
     return float(priority)
-
-
-def worker_names(workers: Any) -> list[str]:
-    """Addresses, names or hosts, from one of them or several.
-
-    Raises:
-        TypeError: it is neither a text, a number, nor a list, tuple or set of those.
-    """
-    if workers is None:
-        return []
-    if isinstance(workers, (str, int, float)):
-        return [str(workers)]
-    if isinstance(workers, (list, tuple, set, frozenset)):
-        return sorted(str(worker) for worker in workers)
-    raise TypeError(
-        f"workers= is an address, name or host, or a list of them, not {type(workers).__name__}"
-    )
 
 
 def find_target(address: Any, scheduler_file: str | None, timeout_seconds: float) -> Target | None:

@@ -17,6 +17,7 @@ from shoal.comms import CallTimeoutError
 from shoal.comms.exchange import ReplicaExchange
 from shoal.ids import Key, TaskId
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.holding import ReplicateTasks
 from shoal.protocol.messages import ReplicaHeader
 from shoal.protocol.payload import dump, hand, kind_of, nbytes_of
 from shoal.protocol.transfers import Placement, PlaceScatter
@@ -77,6 +78,7 @@ class Scattering:
     def __init__(self, session: Session, exchange: ReplicaExchange) -> None:
         self._session = session
         self._exchange = exchange
+        self._placed: dict[Record, None] = {}  # whose values were sent, or are on their way
 
     async def run(
         self,
@@ -108,6 +110,8 @@ class Scattering:
                 fresh = [value_by_key[record.key] for record in new]
                 await self._place(new, fresh, workers, ncopies, timeout_seconds)
             await session.wait_all(records)
+            if ncopies != 1:
+                await self._replicate(records, workers, ncopies)
         except BaseException as error:
             with session.lock:
                 for record in new:
@@ -180,7 +184,18 @@ class Scattering:
                 parcel.record.kind = kind_of(parcel.value)
                 # That the worker before was lost has been said by now, so it can't come later.
                 if placement.workers:
+                    self._placed[parcel.record] = None
                     self._session.machine.place_again(parcel.record)
+
+    async def _replicate(
+        self, records: Sequence[Record], workers: Sequence[str], ncopies: int
+    ) -> None:
+        """As many copies of those that were there already; returns when they are made."""
+        keys = [record.key for record in dict.fromkeys(records) if record not in self._placed]
+        if keys:
+            await self._session.call(
+                lambda request: ReplicateTasks(request, keys, ncopies, list(workers))
+            )
 
     async def _send(self, parcels: Sequence[_Parcel], *, raises: bool) -> list[_Parcel]:
         """Send each value to its workers; those that any of them did not take.

@@ -33,8 +33,9 @@ __all__ = ["LocalCluster", "nprocesses_nthreads"]
 START_SECONDS_MIN: Final = 60.0
 """Starting an interpreter may take long on a loaded machine; less than this is never the limit."""
 
-RETIRE_PATIENCE_SECONDS: Final = 10.0
-"""How long a worker that is to go is kept if what it holds is not taken from it."""
+RETIRE_PATIENCE_SECONDS: Final = 30.0
+"""How long a worker that is to go is kept if what it holds is not taken from it: long enough for
+three others to be asked, one after the other, that don't answer."""
 
 _logger = logging.getLogger("shoal.deploy")
 

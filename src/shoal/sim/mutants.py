@@ -131,7 +131,7 @@ MUTANTS: Final = (
     Mutant(
         "a worker that goes on working is not told to those who wait for one",
         "shoal.scheduler.machine.retiring",
-        "    answer_waiting_calls(core, worker)\n",
+        "        answer_waiting_calls(core, worker)\n",
         "",
     ),
     Mutant(

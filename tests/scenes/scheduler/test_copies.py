@@ -23,7 +23,7 @@ def test_copies_are_made_from_copies_so_many_at_once(scene: Scene) -> None:
     replicate(scene, "x", branching=1)
     assert scene.take() == ["b: copy x from a"]
     scene.holds("b", "x")
-    assert scene.take() == ["d: copy x from a,b", "e: copy x from a,b"]
+    assert scene.take() == ["d: copy x from b,a", "e: copy x from a,b"]
     scene.holds("d", "x")
     assert scene.take() == ["g: copy x from a,b,d"]
     scene.holds("e", "x")
@@ -147,3 +147,33 @@ def test_what_is_dropped_and_asked_for_in_one_breath_is_dropped_first(scene: Sce
     scene._hear()
     said = scene.take()
     assert [line[3:9] for line in said if not line.startswith("c:")] == ["free x", "copy x"]
+
+
+def test_many_results_are_spread_over_the_workers_that_get_copies(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(p=[], q=[], r=[], s=[])
+    for key in "pqrs":
+        scene.finish(key, nbytes=100)
+    scene.workers("b", "d")
+    scene.take()
+    replicate(scene, *"pqrs", ncopies=2)
+    said = [line[:9] for line in scene.take()]
+    assert said == ["b: copy p", "b: copy r", "d: copy q", "d: copy s"]
+
+
+def test_who_could_not_get_a_copy_is_asked_again_once_somebody_else_has_one(scene: Scene) -> None:
+    there(scene, "a", "b", "d")
+    replicate(scene, "x")
+    scene.gone("b", "x")
+    assert scene.take() == ["b: copy x from a", "d: copy x from a"]
+    scene.holds("d", "x")
+    assert scene.take() == ["b: copy x from a,d"]
+    scene.gone("b", "x")
+    assert scene.take() == ["c: answer True"]
+
+
+def test_a_later_broadcast_says_how_many_copies_there_shall_be(scene: Scene) -> None:
+    scene.workers("a", "b", "d")
+    scene.scatter("s", ncopies=2)
+    scene.scatter("s", client="f", ncopies=0)
+    assert scene.machine.state.copies.goals[scene.task("s")].ncopies == 0

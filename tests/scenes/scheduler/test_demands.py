@@ -1,7 +1,10 @@
 """Tasks that need resources of their worker."""
 
+from typing import Any
+
 from shoal.protocol.membership import ResourcesChanged, SetResources
 from shoal.protocol.messages import TaskOptions
+from shoal.scheduler.machine.invariants import check
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -143,3 +146,72 @@ def test_a_client_may_say_what_a_worker_has(scene: Scene) -> None:
     assert scene.take() == ["c: answer {'gpu': 1.0, 'net': 1.0}", "a: run x #1"]
     scene.call(SetResources, worker="nobody", resources={})
     assert scene.take() == ["c: answer {}"]
+
+
+def two_with_a_large_one_that_waits(scene: Scene) -> None:
+    """p is on a and q on b; a's amount would do for r, but is kept for large, which came first."""
+    scene.join("a", nthreads=9, resources={"gpu": 2.0})
+    scene.join("b", nthreads=9, resources={"gpu": 2.0})
+    scene.submit(p=[], q=[], options=needs(gpu=1.0))
+    scene.submit(large=[], options=needs(gpu=2.0))
+    scene.submit(r=[], options=needs(gpu=1.0))
+    scene.take()
+
+
+def test_what_was_kept_for_a_task_is_there_for_others_once_it_is_sent_elsewhere(
+    scene: Scene,
+) -> None:
+    two_with_a_large_one_that_waits(scene)
+    scene.finish("p", value=b"1")
+    assert scene.take() == ["c: p in memory inline", "a: run large #1", "b: run r #1"]
+
+
+def test_what_was_kept_for_a_task_is_there_for_others_once_it_is_let_go_of(scene: Scene) -> None:
+    scene.join("a", nthreads=9, resources={"gpu": 2.0})
+    scene.submit(p=[], options=needs(gpu=1.0))
+    scene.submit(large=[], options=needs(gpu=2.0))
+    scene.submit(r=[], options=needs(gpu=1.0))
+    assert scene.take() == ["a: run p #1"]
+    scene.release("large")
+    assert scene.take() == ["a: run r #1"]
+
+
+def test_what_may_run_elsewhere_does_as_those_it_names_leave(scene: Scene) -> None:
+    scene.join("a", resources={"gpu": 1.0})
+    scene.join("z", resources={"gpu": 1.0})
+    loose = TaskOptions(workers=["z"], allow_other_workers=True, resources={"gpu": 1.0})
+    scene.submit(x=[], y=[], options=loose)
+    assert scene.take() == ["z: run x #1"]
+    scene.leave("z")
+    assert scene.take() == ["a: run y #1"]
+
+
+def test_amounts_that_lie_idle_while_a_task_waits_for_them_are_told_of(scene: Scene) -> None:
+    two_with_a_large_one_that_waits(scene)
+    scene.worker("a").available = {"gpu": 2.0}
+    scene.worker("a").claims.clear()
+    broken = list(check(scene.machine.state))
+    assert len(broken) == 1
+    assert "large" in broken[0]
+    assert "{'gpu': 2.0}" in broken[0]
+
+
+def test_many_tasks_of_one_unmet_demand_cost_one_look_at_the_workers(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.submit(**{f"t{i}": [] for i in range(50)}, options=needs(gpu=1.0))
+    looks = Looks()
+    worker = scene.worker("a")
+    worker.resources = looks
+    scene.join("d")
+    assert looks.n <= 2  # in the step, and as the scene asks for what is broken
+    assert scene.state("t49") == "no-worker"
+
+
+class Looks(dict[str, float]):
+    """Amounts of a worker that count how often they are asked for."""
+
+    n = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.n += 1
+        return super().get(key, default)

@@ -1,7 +1,8 @@
 """Workers that are replaced, and everything that ends as all of them are."""
 
 from shoal.protocol.membership import RestartWorkers
-from tests.scenes.scheduler.scene import Scene
+from shoal.protocol.messages import TaskOptions
+from tests.scenes.scheduler.scene import EPOCH, Scene
 
 
 def kept(scene: Scene, *names: str) -> None:
@@ -93,3 +94,46 @@ def test_nobody_is_answered_who_has_gone(scene: Scene) -> None:
     scene.advance(40.0)
     assert scene.take() == []
     assert scene.machine.state.restarts == []
+
+
+def test_one_that_comes_back_before_it_was_told_to_go_is_told_and_is_no_successor(
+    scene: Scene,
+) -> None:
+    kept(scene, "a")
+    scene.workers("b")
+    scene.submit(x=[], options=TaskOptions(workers=["a"]))
+    scene.finish("x")
+    number = scene.number("x")
+    scene.call(RestartWorkers, workers=["a"])
+    scene.take()
+    scene.join("a", has_nanny=True, pid=1, holds={"x": number})  # its connection broke
+    assert scene.take() == ["a: shut down: restarted", "c: x in memory at a"]
+    assert scene.worker("a").is_leaving
+    scene.lose("a", expected=True)
+    scene.take()
+    scene.join("a", has_nanny=True, pid=2)
+    assert "c: answer {'a': 'OK'}" in scene.take()
+
+
+def test_who_connects_anew_in_the_meantime_is_nobodys_successor(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.call(RestartWorkers, lets_go=True)
+    scene.take()
+    scene.join("other", pid=9, epoch=EPOCH)
+    assert scene.take() == []
+    scene.workers("d")
+    assert scene.take() == []
+    scene.workers("e")
+    assert scene.take() == ["c: answer {'a': 'OK', 'b': 'OK'}"]
+
+
+def test_those_that_were_sent_away_are_named_once(scene: Scene) -> None:
+    """So that their connections can close."""
+    kept(scene, "a")
+    scene.workers("b")
+    scene.call(RestartWorkers, lets_go=True)
+    assert scene.machine.take_sent_away() == {
+        scene.worker("a"): "restarted",
+        scene.worker("b"): "the cluster is restarted",
+    }
+    assert scene.machine.take_sent_away() == {}

@@ -1,5 +1,7 @@
 """A worker that shall go: given nothing new, relieved of what only it holds, then removed."""
 
+from shoal.ids import Key
+from shoal.protocol.holding import ReplicateTasks
 from shoal.protocol.membership import Closing, RetireWorkers
 from shoal.protocol.messages import ReplicasGone, TaskOptions
 from tests.scenes.scheduler.scene import Scene
@@ -177,3 +179,78 @@ def test_idle_workers_go_if_none_is_named(scene: Scene) -> None:
     assert scene.take() == ["c: answer {}"]
     scene.call(RetireWorkers, closing=Closing(target=1))
     assert scene.take()[-1] == "c: answer {'d': ''}"
+
+
+def test_runs_that_have_not_ended_are_no_lack_of_progress(scene: Scene) -> None:
+    """Nothing is left to be taken."""
+    scene.workers("a", "b")
+    scene.submit(x=[], options=TaskOptions(workers=["a"], allow_other_workers=True))
+    scene.take()
+    retire(scene, "a", patience=0.5)
+    scene.advance(0.9)
+    assert scene.take() == ["a: recall x #1"]
+    scene.advance(0.2)
+    assert scene.take()[:2] == ["a: shut down: it was retired", "c: answer {'a': ''}"]
+
+
+def test_a_result_that_appears_late_gets_all_the_time_to_be_taken(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.submit(x=[], options=TaskOptions(workers=["a"]))
+    retire(scene, "a", patience=0.9)
+    scene.advance(0.8)
+    scene.finish("x")
+    scene.take()
+    scene.advance(0.8)
+    assert scene.take() == []
+    scene.holds("b", "x")
+    assert scene.take()[0] == "a: shut down: it was retired"
+
+
+def test_whoever_is_asked_in_the_place_of_another_gets_as_much_time(scene: Scene) -> None:
+    held_by_a(scene)
+    scene.join("d")
+    retire(scene, "a", patience=10.0)
+    for _ in range(2):
+        scene.advance(6.0)
+        scene.heartbeat("a")
+    assert scene.take() == ["b: copy x from a", "d: copy x from a"]
+    scene.advance(3.0)
+    scene.holds("d", "x")
+    assert scene.take()[0] == "a: shut down: it was retired"
+
+
+def test_a_worker_that_has_said_goodbye_does_not_go_on_working(scene: Scene) -> None:
+    held_by_a(scene)
+    retire(scene, "a", patience=4.0)
+    scene.leave("a")
+    scene.take()
+    scene.advance(5.0)
+    assert scene.take()[-1] == "c: answer {'a': 'what only it holds was not taken in time'}"
+    assert scene.worker("a").is_leaving
+    scene.submit(y=[], z=[], u=[], v=[])
+    assert all(line.startswith("b:") for line in scene.take())
+
+
+def test_who_could_not_take_a_result_is_asked_again_the_next_time(scene: Scene) -> None:
+    """There is a goal for another result, so what is known of copies is kept."""
+    scene.workers("a")
+    scene.submit(x=[], g=[])
+    scene.finish("x")
+    scene.finish("g")
+    scene.join("b")
+    scene.call(ReplicateTasks, keys=[Key("g")])
+    scene.holds("b", "g")
+    scene.take()
+    retire(scene, "a")
+    scene.gone("b", "x")
+    why = "no other worker can take what only it holds"
+    assert scene.take() == ["b: copy x from a", f"c: answer {{'a': {why!r}}}"]
+    retire(scene, "a")
+    scene.holds("b", "x")
+    assert scene.take()[:2] == ["b: copy x from a", "a: shut down: it was retired"]
+
+
+def test_of_those_that_may_go_others_go_in_the_place_of_those_that_are_kept(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.call(RetireWorkers, closing=Closing(n=1, kept=["tcp://a:1"]))
+    assert scene.take()[-1] == "c: answer {'b': ''}"

@@ -2,6 +2,8 @@
 
 from shoal.protocol.holding import RetryTasks
 from shoal.protocol.messages import TaskOptions
+from shoal.scheduler.machine.on_holding import failed_anew
+from shoal.scheduler.model.entities import Task
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -98,3 +100,18 @@ def test_a_task_of_which_not_all_inputs_were_known_is_not_tried(scene: Scene) ->
     again = scene.take()
     assert again[0] == "c: y is tried again"
     assert again[1].startswith("c: y erred")
+
+
+def test_what_several_tasks_of_one_call_share_is_looked_at_once(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[], y=["x"], z=["x"])
+    scene.fail("x")
+    x, y, z = (scene.task(key) for key in "xyz")
+    seen: dict[Task, None] = {}
+    assert failed_anew(y, seen) == [y, x]
+    assert failed_anew(z, seen) == [z]
+    assert failed_anew(z, seen) == []
+    scene.take()
+    retry(scene, "y", "z")
+    tried = [f"c: {key} is tried again" for key in "yxz"]
+    assert scene.take() == [*tried, "a: run x #2"]

@@ -14,10 +14,16 @@ from shoal.client.options import (
     find_target,
     keyring_of,
     task_options,
-    worker_names,
 )
-from shoal.errors import UnsupportedOption, WithoutNanny, WorkersNotBack, WorkersNotRestarted
+from shoal.errors import (
+    NoCopies,
+    UnsupportedOption,
+    WithoutNanny,
+    WorkersNotBack,
+    WorkersNotRestarted,
+)
 from shoal.protocol.handshake import CLIENT, Keyring
+from shoal.protocol.operations import worker_names
 
 
 class Cluster:
@@ -113,7 +119,7 @@ def test_results_take_the_places_of_keys_and_futures():
         WorkersNotBack(3, 1, 2, 2.0),
         WorkersNotRestarted(["a"], 3, 2.0),
         WithoutNanny(["a"]),
-        errors.NoCopies(0),
+        NoCopies(0),
         errors.ResultUnreachable("x", ["a"], "no"),
         errors.SchedulerFileLate("f", 1.0),
     ],

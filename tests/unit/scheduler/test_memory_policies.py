@@ -5,7 +5,7 @@ from shoal.scheduler.model.copies import Goal
 from shoal.scheduler.model.entities import MEMORY, Task, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.policies.rebalance import EvenOut
-from shoal.scheduler.policies.replicas import recipients, surplus
+from shoal.scheduler.policies.replicas import recipients, sources, surplus
 from shoal.scheduler.policies.retirement import (
     Takers,
     is_only_with,
@@ -24,7 +24,7 @@ def in_memory(name: str, nbytes: int, *holders: Worker) -> Task:
 def evened(*workers: Worker, **settings: float) -> list[tuple[str, str, str]]:
     """(key, from, to) of what moves among these workers, of whatever they hold."""
     policy = EvenOut(SchedulerSettings(**settings))  # type: ignore[arg-type]
-    moves = policy.moves(workers, {worker: list(worker.has_what) for worker in workers})
+    moves = policy.moves(workers, {worker: list(worker.has_what) for worker in workers}, {})
     return [(move.task.key, move.sender.name, move.recipient.name) for move in moves]
 
 
@@ -32,10 +32,28 @@ def test_copies_go_to_the_emptiest_workers_first() -> None:
     a, b, d = a_worker("a"), a_worker("b"), a_worker("d")
     in_memory("filler", 100, b)
     task = in_memory("x", 10, a)
-    assert recipients(Goal(2, [], 2), task, [a, b, d], {}, {}) == ([d], 0)
-    assert recipients(Goal(0, [], 1), task, [a, b, d], {}, {}) == ([d], 1)
-    assert recipients(Goal(0, [], 1), task, [a, b, d], {d: None}, {}) == ([], 1)
-    assert recipients(Goal(0, [], 2), task, [a, b, d], {}, {d: None}) == ([b], 0)
+    assert recipients(Goal(2, [], 2), task, [a, b, d], {}, {}, {}) == ([d], 0)
+    assert recipients(Goal(0, [], 1), task, [a, b, d], {}, {}, {}) == ([d], 1)
+    assert recipients(Goal(0, [], 1), task, [a, b, d], {d: None}, {}, {}) == ([], 1)
+    assert recipients(Goal(0, [], 2), task, [a, b, d], {}, {d: None}, {}) == ([b], 0)
+
+
+def test_what_is_on_its_way_counts_as_if_it_were_there() -> None:
+    a, b, d = a_worker("a"), a_worker("b"), a_worker("d")
+    task = in_memory("x", 10, a)
+    assert recipients(Goal(2, [], 2), task, [a, b, d], {}, {}, {b: 10}) == ([d], 0)
+
+
+def test_copies_come_from_all_holders_in_turn_and_last_from_those_that_leave() -> None:
+    workers = [a_worker(chr(ord("a") + i)) for i in range(12)]
+    recipient, holders = workers[-1], workers[:-1]
+    task = in_memory("x", 10, *holders)
+    assert sources(task, recipient, 0) == holders[:8]
+    assert sources(task, recipient, 5) == [*holders[5:], *holders[:2]]
+    for worker in holders[:10]:
+        worker.is_leaving = True
+    assert sources(task, recipient, 0) == [holders[10], *holders[:7]]
+    assert sources(in_memory("y", 10, recipient), recipient, 3) == []
 
 
 def test_the_fullest_drop_what_is_too_much() -> None:
@@ -78,6 +96,17 @@ def test_results_are_taken_by_whoever_is_emptiest_by_then() -> None:
     assert takers.choose(x, {b: None, d: None}) is None
 
 
+def test_who_is_emptiest_is_looked_at_when_the_first_is_chosen() -> None:
+    b, d = a_worker("b"), a_worker("d")
+    workers, coming = [b], {b: 5}
+    takers = Takers(workers, coming)
+    workers.append(d)
+    coming[b] = 0
+    assert takers.choose(in_memory("x", 10), {}) is b
+    coming[d] = 50  # we count ourselves from now on
+    assert takers.choose(in_memory("y", 10), {}) is d
+
+
 def test_idle_workers_may_go_while_the_others_have_memory_enough() -> None:
     workers = [a_worker(name) for name in "abd"]
     for worker in workers:
@@ -98,6 +127,19 @@ def test_those_of_one_host_go_together() -> None:
     assert workers_to_close([a, b, d], Closing(n=2, group="host")) == [a, b]
 
 
+def test_those_that_are_kept_stay_with_their_group_and_others_go_in_their_place() -> None:
+    a, b, d = a_worker("a"), a_worker("b"), a_worker("d")
+    assert workers_to_close([a, b, d], Closing(n=1, kept=[a.address])) == [b]
+    a.host = b.host = "one"
+    assert workers_to_close([a, b, d], Closing(n=2, group="host", kept=[a.address])) == [d]
+
+
+def test_workers_without_a_limit_have_memory_enough() -> None:
+    a, b = a_worker("a"), a_worker("b")
+    in_memory("x", 10, a)
+    assert workers_to_close([a, b], Closing()) == [b]
+
+
 def test_memory_is_evened_out_by_what_lies_there_longest() -> None:
     a, b = a_worker("a"), a_worker("b")
     for key in "wxyz":
@@ -114,6 +156,20 @@ def test_nearly_empty_and_nearly_even_workers_are_left_alone() -> None:
     assert evened(a, b, rebalance_sender_ratio=0.2) != []
     assert evened(a, b, rebalance_sender_ratio=0.2, rebalance_gap_ratio=0.5) == []
     assert evened(a, b, rebalance_sender_ratio=0.2, rebalance_recipient_ratio=0.0) == []
+
+
+def test_a_small_worker_is_given_no_more_than_it_has_memory_for() -> None:
+    a, b, d = a_worker("a"), a_worker("b"), a_worker("d")
+    b.memory_limit = 100
+    for i in range(30):
+        in_memory(f"x{i}", 10, a)
+    moved = evened(a, b, d)
+    to_b = [key for key, _, name in moved if name == "b"]
+    assert len(to_b) == 5  # less than 60 % of 100
+    assert len(moved) == 15  # the other one has its share
+    policy = EvenOut(SchedulerSettings())
+    again = policy.moves([a, b, d], {a: list(a.has_what)}, {b: 55})
+    assert [move.recipient for move in again] == [d] * 10
 
 
 def test_what_is_too_large_to_help_does_not_move() -> None:

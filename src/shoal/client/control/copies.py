@@ -6,11 +6,10 @@ from functools import partial
 from typing import Any
 
 from shoal.client.control.keys import keys_in
-from shoal.client.errors import NoCopies
 from shoal.client.future import futures_of
 from shoal.client.lifecycle import ClientBase
-from shoal.client.options import worker_names
 from shoal.protocol import holding, questions
+from shoal.protocol.operations import require_copies, worker_names
 
 
 class Copies(ClientBase):
@@ -39,14 +38,11 @@ class Copies(ClientBase):
         Raises:
             ValueError: `n` or `branching_factor` is no number from 1 on.
         """
-        if n is not None and (type(n) is not int or n < 1):
-            raise NoCopies(n)
-        if type(branching_factor) is not int or branching_factor < 1:
-            raise ValueError(f"branching_factor is a number from 1 on, not {branching_factor!r}")
+        ncopies = require_copies(n, branching_factor)
         keys = await self._keys_in_memory(futures)
         names = worker_names(workers)
         await self.session.call(
-            lambda r: holding.ReplicateTasks(r, keys, n or 0, names, branching_factor)
+            lambda r: holding.ReplicateTasks(r, keys, ncopies, names, branching_factor)
         )
 
     async def rebalance(

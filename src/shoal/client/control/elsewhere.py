@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from shoal.client.lifecycle import ClientBase
-from shoal.client.options import worker_names
 from shoal.protocol import running
 from shoal.protocol.exceptions import from_failure
+from shoal.protocol.operations import worker_names
 from shoal.protocol.payload import dump_function, load
 
 

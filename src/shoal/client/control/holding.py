@@ -8,9 +8,10 @@ from shoal.client import scattering
 from shoal.client.control.keys import plain_keys_in
 from shoal.client.future import Future, futures_of
 from shoal.client.lifecycle import ClientBase
-from shoal.client.options import seconds_or, worker_names
+from shoal.client.options import seconds_or
 from shoal.protocol.detached import CancelKeys
 from shoal.protocol.keys import to_canonical
+from shoal.protocol.operations import worker_names
 
 
 class Holding(ClientBase):

@@ -6,9 +6,9 @@ import logging
 from typing import Any
 
 from shoal.client.control.topics import Topics
-from shoal.client.options import worker_names
 from shoal.observe.inside import this_process
 from shoal.protocol import logs
+from shoal.protocol.operations import worker_names
 
 
 class LogRecords(Topics):

@@ -8,16 +8,10 @@ from typing import Any, Final
 
 from shoal.client.control.questions import Questions
 from shoal.client.errors import WorkersLate
-from shoal.client.options import seconds_or, worker_names
+from shoal.client.options import seconds_or
 from shoal.client.prospects import prospects_of, unless_hopeless
 from shoal.comms import CallTimeoutError
-from shoal.errors import (
-    UnsupportedOption,
-    WithoutNanny,
-    WorkersNotBack,
-    WorkersNotRestarted,
-)
-from shoal.protocol import membership
+from shoal.protocol import membership, operations
 
 RESTART_TIMEOUTS: Final = 4
 """How many times longer than connecting a restart may take, if nothing else is said."""
@@ -93,18 +87,15 @@ class Membership(Questions):
         """
         names = kwargs.pop("names", None)
         removes = kwargs.pop("remove", True)
-        patience_seconds = seconds_or(kwargs.pop("timeout", None), 30.0)
-        if names is not None and workers is not None:
-            raise TypeError("names and workers are mutually exclusive")
-        chosen = workers if names is None else names
-        if chosen is not None and kwargs:
-            raise TypeError(f"{', '.join(kwargs)} can't be used together with names or workers")
+        patience = operations.RETIRE_PATIENCE_SECONDS
+        patience_seconds = seconds_or(kwargs.pop("timeout", None), patience)
+        chosen, closing = operations.who_retires(workers, names, kwargs)
         there = (await self.scheduler_info())["workers"]
         verdicts: dict[str, str] = await self.session.call(
             lambda request: membership.RetireWorkers(
                 request,
-                None if chosen is None else worker_names(chosen),
-                None if chosen is not None else _closing(**kwargs),
+                chosen,
+                closing,
                 removes,
                 patience_seconds,
             )
@@ -112,8 +103,7 @@ class Membership(Questions):
         kept = {address: why for address, why in verdicts.items() if why}
         for address, why in kept.items():
             _logger.warning("The worker at %s was not retired: %s", address, why)
-        retired = {a: there.get(a, {}) for a, why in verdicts.items() if not why}
-        return Retired(retired, kept)
+        return Retired(operations.retired(verdicts, there), kept)
 
     async def restart(self, timeout: Any = None, wait_for_workers: bool = True) -> None:
         """Forget all tasks of all clients, and start all workers anew.
@@ -131,10 +121,8 @@ class Membership(Questions):
         """
         seconds = seconds_or(timeout, RESTART_TIMEOUTS * self._timeout_seconds)
         verdicts = await self._restart(None, seconds, waits=wait_for_workers, lets_go=True)
-        late = [address for address, verdict in verdicts.items() if verdict == "timed out"]
-        removed = [address for address, verdict in verdicts.items() if verdict == "removed"]
-        if wait_for_workers and (late or removed):
-            raise WorkersNotBack(len(verdicts), len(late), len(removed), seconds)
+        if wait_for_workers:
+            operations.require_back(verdicts, seconds)
 
     async def restart_workers(
         self, workers: Any, timeout: Any = None, raise_for_error: bool = True
@@ -154,25 +142,11 @@ class Membership(Questions):
             KeyError: there is no such worker.
             TimeoutError: one is not back in time.
         """
-        asked = list(workers) if isinstance(workers, (list, tuple, set, frozenset)) else [workers]
         there = (await self.scheduler_info())["workers"]
-        address_by_name = {str(worker["name"]): address for address, worker in there.items()}
-        found: dict[Any, str] = {}
-        for worker in asked:
-            address = str(worker) if str(worker) in there else address_by_name.get(str(worker))
-            if address is None:
-                raise KeyError(worker)
-            found[worker] = address
+        found = operations.addresses_of(workers, there)
         seconds = seconds_or(timeout, RESTART_TIMEOUTS * self._timeout_seconds)
         verdicts = await self._restart(list(found.values()), seconds, waits=True, lets_go=False)
-        without = [w for w, address in found.items() if verdicts.get(address) == "no nanny"]
-        if without:
-            raise WithoutNanny(without)
-        outcome = {worker: verdicts.get(address, "removed") for worker, address in found.items()}
-        late = [worker for worker, verdict in outcome.items() if verdict != "OK"]
-        if late and raise_for_error:
-            raise WorkersNotRestarted(late, len(outcome), seconds)
-        return outcome
+        return operations.require_restarted(found, verdicts, seconds, raises=raise_for_error)
 
     async def _restart(
         self, workers: list[str] | None, seconds: float, *, waits: bool, lets_go: bool
@@ -182,18 +156,3 @@ class Membership(Questions):
             timeout_seconds=seconds + ANSWER_SECONDS,
         )
         return verdicts
-
-
-def _closing(
-    n: int | None = None,
-    target: int | None = None,
-    minimum: int | None = None,
-    memory_ratio: float | None = None,
-    key: Any = None,
-    attribute: str = "address",
-) -> membership.Closing:
-    """Which workers may go, as it travels.  `attribute`: not used; answers name addresses."""
-    if key not in (None, "host"):
-        raise UnsupportedOption(f"key={key!r}", 'Group workers by key="host", or name them.')
-    ratio = None if memory_ratio is None else float(memory_ratio)
-    return membership.Closing(n, target, minimum, ratio, "host" if key else "")

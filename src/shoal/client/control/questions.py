@@ -8,10 +8,10 @@ from typing import Any
 from shoal.client.control.keys import keys_in
 from shoal.client.lifecycle import ClientBase, finishes
 from shoal.client.members import Members, facts_known
-from shoal.client.options import worker_names
 from shoal.observe.facts import FactsOfScheduler, HasWhat, WhoHas, facts_of_identity
 from shoal.protocol import looking, questions
 from shoal.protocol.keys import from_canonical
+from shoal.protocol.operations import worker_names
 
 
 class Questions(ClientBase):

@@ -13,7 +13,7 @@ from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.model.copies import Copy, CopyCall
 from shoal.scheduler.model.entities import MEMORY, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState, unlink_replica
-from shoal.scheduler.policies.replicas import recipients
+from shoal.scheduler.policies.replicas import recipients, sources
 
 
 def attend(core: Core) -> dict[Task, None]:
@@ -32,19 +32,18 @@ def begin_copies(
         moved_from: drops its own copy once the other is there.
     """
     attended = attend(core)
+    copies = core.state.copies
     inputs: dict[Worker, list[Input]] = {}
     for task, worker in pairs:
-        on_way = core.state.copies.on_way.setdefault(task, {})
+        on_way = copies.on_way.setdefault(task, {})
         if worker in on_way:
             continue
         on_way[worker] = Copy(core.now, moved_from)
-        coming = core.state.copies.coming_nbytes
-        coming[worker] = coming.get(worker, 0) + task.nbytes
+        copies.coming_nbytes[worker] = copies.coming_nbytes.get(worker, 0) + task.nbytes
         attended[task] = None
-        holders = [holder.address for holder in task.who_has or () if holder is not worker]
-        stays = [h.address for h in task.who_has or () if not h.is_leaving and h is not worker]
-        sources = stays + [address for address in holders if address not in stays]
-        item = Input(task.id, task.key, task.nbytes, sources, task.value)
+        holders = [holder.address for holder in sources(task, worker, copies.nbegun)]
+        copies.nbegun += 1
+        item = Input(task.id, task.key, task.nbytes, holders, task.value)
         inputs.setdefault(worker, []).append(item)
     for worker, items in inputs.items():
         if worker in core.freeing:  # said first, or it would be for the new copy
@@ -69,6 +68,8 @@ def note_arrivals(core: Core, task: Task) -> bool:
             if sender is not None and sender is not worker and task in sender.has_what:
                 drop_replica(core, task, sender)
         _end_copy(core, task, worker)
+    if has_arrived:  # who could not get it may get it from there
+        copies.refusals.pop(task, None)
     return has_arrived
 
 
@@ -94,13 +95,27 @@ def _end_copy(core: Core, task: Task, worker: Worker) -> None:
 
 
 def refuse_copy(core: Core, task: Task, worker: Worker) -> None:
-    """`worker` could not get the copy that it was to get: it is not asked again."""
+    """`worker` could not get the copy that it was to get: it is not asked again.
+
+    Until there is another holder.  Whoever is asked in its place gets the time that it had.
+    """
     copies = core.state.copies
     if worker not in copies.on_way.get(task, {}):
         return
     _end_copy(core, task, worker)
     copies.refusals.setdefault(task, {})[worker] = None
+    for retirement in copies.retiring.values():
+        if task in retirement.left:
+            retirement.progress_at = core.now
     attend(core)[task] = None
+
+
+def forget_refusals(core: Core, holder: Worker) -> None:
+    """Whoever could not get a copy of what `holder` has may be asked again."""
+    refusals = core.state.copies.refusals
+    if refusals:
+        for task in holder.has_what:
+            refusals.pop(task, None)
 
 
 def pursue_goal(core: Core, task: Task) -> int:
@@ -113,7 +128,8 @@ def pursue_goal(core: Core, task: Task) -> int:
     able = [worker for worker in named if not worker.is_leaving]
     on_way = dict.fromkeys((*state.copies.on_way.get(task, ()), *goal.promised))
     refused = state.copies.refusals.get(task, {})
-    chosen, nlacking = recipients(goal, task, able, on_way, refused)
+    coming_nbytes = state.copies.coming_nbytes
+    chosen, nlacking = recipients(goal, task, able, on_way, refused, coming_nbytes)
     begin_copies(core, [(task, worker) for worker in chosen])
     return nlacking
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from shoal.ids import Epoch, RunId, TaskId
-from shoal.protocol.messages import FreeReplicas, Message
+from shoal.protocol.messages import FreeReplicas, Message, Shutdown
 from shoal.scheduler.machine.story import Record, Story
 from shoal.scheduler.machine.transitions import DECLARED
 from shoal.scheduler.model.about import About
+from shoal.scheduler.model.demands import DemandKey
 from shoal.scheduler.model.entities import Client, Task, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.state import SchedulerState
@@ -65,9 +66,14 @@ class Core:
         self.refill: dict[Worker, None] = {}  # workers with another load, new room or new backlog
         self.freeing: dict[Worker, list[TaskId]] = {}  # replicas to be dropped
         self.speaking: dict[Worker | Client, None] = {}  # peers whose outbox isn't empty
+        self.sent_away: dict[Worker, str] = {}  # workers that were removed, and why they close
         self.attended: dict[Task, None] | None = None
         """Tasks whose results came or went in this step; None if nobody attends to that."""
-        self.has_new_demand = False  # a task was queued that needs resources
+        self.has_new_demand = False  # a task was queued that needs resources, or may go elsewhere
+        self.unmet: dict[DemandKey, None] = {}  # what no worker has, as this step has found
+        self.held_back: dict[Worker, None] = {}
+        """Workers that were kept free for a more urgent task when tasks with demands were last
+        sent; also those that had to be left alone by a suspect one."""
         self.awaiting: dict[tuple[Client, int], Callable[[], bool]] = {}
         """Calls that wait for workers: (client, request) -> answers it if that is possible now."""
 
@@ -105,6 +111,11 @@ class Core:
         """Say `message` to `worker` at the end of this step."""
         worker.outbox.append(message)
         self.speaking[worker] = None
+
+    def send_away(self, worker: Worker, reason: str) -> None:
+        """Have a worker that was removed close; its connection ends with this step."""
+        self.to_worker(worker, Shutdown(reason))
+        self.sent_away[worker] = reason
 
     def to_client(self, client: Client, message: Message) -> None:
         """Say `message` to `client` at the end of this step."""

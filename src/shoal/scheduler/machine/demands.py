@@ -15,25 +15,31 @@ from shoal.scheduler.machine.waiting import wait_again
 from shoal.scheduler.model.demands import (
     TOLERANCE,
     Demand,
+    DemandKey,
     able_workers,
     demand_key,
     has_left,
 )
 from shoal.scheduler.model.entities import NO_WORKER, QUEUED, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.queuing import LateBinding
 
 STALE_MAX = 256
 """Entries of tasks that have gone which a demand may keep beside as many live ones."""
 
 
 def queue_demand(core: Core, task: Task) -> None:
-    """Queue a ready task, if there is a worker that has what it needs when nothing runs there."""
+    """Queue a ready task, if there is a worker that has what it needs when nothing runs there.
+
+    Many tasks that need the same, which nobody has, cost one look at the workers in a step.
+    """
     state = core.state
     key = demand_key(task)
     demand = state.demands.get(key)
     if demand is None:
         demand = Demand(task)
-        if not _able(state, demand):
+        if key in core.unmet or not _able(state, demand):
+            core.unmet[key] = None
             core.move(task, NO_WORKER)
             state.unrunnable[task] = None
             return
@@ -55,7 +61,8 @@ def next_demanded(
     """The most urgent task for which a worker has enough left, and that worker; it is taken out.
 
     What a more urgent task waits for is kept for it, so that many small ones don't keep out a large
-    one.
+    one.  Workers that this keeps anything from are noted in `core.held_back`: they may have to be
+    asked again although nothing happens there.
 
     Args:
         workers: that may have something left.
@@ -117,10 +124,14 @@ def change_resources(core: Core, worker: Worker, resources: dict[str, float]) ->
 
 
 def drop_unmet(core: Core) -> None:
-    """Workers leave or have less: what none can meet any more waits for others to come."""
+    """Workers leave or have less: what none can meet any more waits for others to come.
+
+    What may run on others than those it names may now have to, so all are asked.
+    """
     state = core.state
     for key, demand in list(state.demands.items()):
         if _able(state, demand):
+            core.has_new_demand = core.has_new_demand or demand.allows_others
             continue
         del state.demands[key]
         while (task := demand.queue.pop()) is not None:
@@ -162,16 +173,47 @@ def _has_left_for(
     worker: Worker,
     reserved: dict[Worker, dict[str, None]],
 ) -> bool:
+    if not has_left(worker, demand.resources) or not core.queuing.has_room(worker):
+        return False
     kept = reserved.get(worker)
-    if kept is not None and not kept.keys().isdisjoint(demand.resources):
+    is_kept = kept is not None and not kept.keys().isdisjoint(demand.resources)
+    if is_kept or core.queuing.must_wait(task, worker):
+        core.held_back[worker] = None
         return False
-    if not has_left(worker, demand.resources):
-        return False
-    return core.queuing.has_room(worker) and not core.queuing.must_wait(task, worker)
+    return True
+
+
+def _heads_move(state: SchedulerState) -> Iterator[str]:
+    """The most urgent task of a demand does not wait while a worker could run it right now.
+
+    Unless what it needs there is kept for a more urgent one.
+    """
+    heads: dict[DemandKey, Task] = {}
+    for task in state.tasks.values():
+        if task.state == QUEUED and task.options.resources:
+            key = demand_key(task)
+            head = heads.get(key)
+            if head is None or (task.priority, task.id) < (head.priority, head.id):
+                heads[key] = task
+    queuing = LateBinding(state.settings)
+    workers = state.workers.values()
+    reserved: dict[Worker, dict[str, None]] = {}
+    for key, task in sorted(heads.items(), key=lambda item: (item[1].priority, item[1].id)):
+        demand = Demand(task)
+        for worker in able_workers(demand, workers, state.workers_named(demand.workers)):
+            kept = reserved.setdefault(worker, {})
+            if (
+                kept.keys().isdisjoint(demand.resources)
+                and has_left(worker, demand.resources)
+                and queuing.has_room(worker)
+                and not queuing.must_wait(task, worker)
+            ):
+                yield f"{task!r} waits for {dict(key[0])}, which {worker} has left"
+            kept.update(dict.fromkeys(demand.resources))
 
 
 def amounts_add_up(state: SchedulerState) -> Iterator[str]:
-    """No worker's runs have more than there is, and what is queued for a demand can be met."""
+    """No worker's runs have more than there is; what is queued for a demand can be met, and is."""
     for worker in state.workers.values():
         for name in worker.available:
             claimed = sum(part.get(name, 0.0) for part in worker.claims.values())
@@ -183,6 +225,7 @@ def amounts_add_up(state: SchedulerState) -> Iterator[str]:
             demand = state.demands.get(demand_key(task))
             if demand is None or not _able(state, demand):
                 yield f"{task!r} is queued for what no worker has"
+    yield from _heads_move(state)
 
 
 HANDLERS = Handlers(

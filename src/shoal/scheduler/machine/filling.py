@@ -29,6 +29,8 @@ def fill(core: Core) -> None:
     if state.demands:
         _fill_from_demands(core, None)
         core.has_new_demand = False
+    elif core.held_back:
+        core.held_back = {}
     if len(state.backlogged):
         for worker in refill:
             _steal(core, worker)
@@ -92,7 +94,12 @@ def _fill_from_demands(core: Core, before: int | None) -> None:
 
     `before`: only what is more urgent than this priority.
     """
-    workers = list(core.state.workers.values() if core.has_new_demand else core.refill)
+    if core.has_new_demand:
+        workers = list(core.state.workers.values())
+    else:
+        workers = list({**core.refill, **core.held_back} if core.held_back else core.refill)
+    if before is None:
+        core.held_back = {}
     reserved: dict[Worker, dict[str, None]] = {}
     done: dict[Demand, None] = {}
     while (found := next_demanded(core, workers, before, reserved, done)) is not None:

@@ -26,16 +26,17 @@ def on_retry_tasks(core: Core, client: Client, message: RetryTasks) -> None:
     """Forget that these have failed, and what they need; whoever wants them is told.
 
     One that failed as not all that it needs was known can't be tried: it would run without that.
-    Cost: O(what failed or is released among all that they depend on).
+    Cost: O(what failed or is released among all that they depend on), which is looked at once.
     """
     settle_all(core)
+    seen: dict[Task, None] = {}
     for number in message.tasks:
         task = client.tasks.get(number)
         if task is None:
             continue
         incomplete = core.state.incomplete
         if task.state == ERRED and task not in incomplete:
-            for one in _failed(task):
+            for one in failed_anew(task, seen):
                 if one not in incomplete:
                     _try_again(core, one)
         else:  # somebody else has it tried already, and it may have ended; or it never can be
@@ -72,7 +73,8 @@ def on_rebalance_tasks(core: Core, client: Client, call: RebalanceTasks) -> None
         ]
         for worker in workers
     }
-    moves = EvenOut(core.settings).moves(workers, movable)
+    coming_nbytes = core.state.copies.coming_nbytes
+    moves = EvenOut(core.settings).moves(workers, movable, coming_nbytes)
     report(core, (ALL,), "rebalance", moved_keys=len(moves))
     for move in moves:
         begin_copies(core, [(move.task, move.recipient)], moved_from=move.sender)
@@ -85,15 +87,21 @@ def keep_copies(
     core: Core, task: Task, ncopies: int, workers: list[str], takers: Iterable[Worker]
 ) -> None:
     """A value that is about to be scattered to `takers` shall have so many copies from now on."""
-    goal = core.state.copies.goals.setdefault(task, Goal(ncopies, workers, branching=2))
+    goal = core.state.copies.goals[task] = Goal(ncopies, workers, branching=2)
     goal.promised = dict.fromkeys(takers, core.now)
     attend(core)
     core.wake_by(core.now + core.settings.copy_patience_seconds)
 
 
-def _failed(task: Task) -> list[Task]:
-    """`task` and all that failed of what it depends on, each once."""
-    seen = {task: None}
+def failed_anew(task: Task, seen: dict[Task, None]) -> list[Task]:
+    """`task` and all that failed of what it depends on, each once.
+
+    Args:
+        seen: what was looked at before, and is not again; added to.
+    """
+    if task in seen:
+        return []
+    seen[task] = None
     stack = [task]
     found: list[Task] = []
     while stack:

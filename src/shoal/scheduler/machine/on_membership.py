@@ -52,6 +52,7 @@ def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
     worker.resources = message.resources
     worker.available = dict(message.resources)
     worker.predecessor = message.predecessor
+    worker.has_been_here = message.epoch == state.epoch
     worker.has_nanny = message.has_nanny
     worker.versions = message.versions
     worker.local_directory = message.local_directory
@@ -106,7 +107,7 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     for code in worker.told:
         del code.told[worker]
     core.state.remove_worker(worker)
-    for index in (core.refill, core.freeing, core.speaking):
+    for index in (core.refill, core.held_back, core.freeing, core.speaking):
         index.pop(worker, None)
     worker.outbox.clear()
 

@@ -149,6 +149,7 @@ def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) ->
 def on_worker_leaving(core: Core, worker: Worker, message: WorkerLeaving) -> None:
     """Give it nothing more; what it has is run elsewhere once it has gone."""
     worker.is_leaving = True
+    worker.says_goodbye = True
     update_load(core, worker)
     if core.state.demands:
         drop_unmet(core)

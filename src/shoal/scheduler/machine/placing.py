@@ -66,6 +66,8 @@ def place_ready(core: Core) -> None:
         else:
             core.move(task, QUEUED)
             core.state.queue.push(task)
+    if core.unmet:
+        core.unmet.clear()
     queue = core.state.queue
     if queue.nentries > 2 * core.state.ntasks[QUEUED] + STALE_MAX:
         queue.compact()

@@ -9,20 +9,17 @@ from shoal.observe.reasons import RESTARTED
 from shoal.protocol.answers import answer
 from shoal.protocol.membership import RestartWorkers
 from shoal.protocol.messages import Shutdown, TaskCancelled
+from shoal.protocol.operations import NO_NANNY, OK, REMOVED, TIMED_OUT
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_membership import remove_worker
+from shoal.scheduler.machine.placing import update_load
 from shoal.scheduler.machine.releasing import settle_all
 from shoal.scheduler.machine.scattering import stop_bringing
 from shoal.scheduler.machine.telling import ALL, report
 from shoal.scheduler.model.entities import Client, Worker
 from shoal.scheduler.model.restarts import Replaced, Restart
 from shoal.scheduler.model.state import SchedulerState, unlink_hold, unlink_want
-
-OK = "OK"
-REMOVED = "removed"
-TIMED_OUT = "timed out"
-NO_NANNY = "no nanny"
 
 SENT_AWAY = "the cluster is restarted"
 """Why a worker without a nanny closes, as it is told."""
@@ -57,7 +54,7 @@ def on_restart_workers(core: Core, client: Client, call: RestartWorkers) -> None
             restart.awaited.append(replaced)
         restart.verdicts[worker.address] = OK if worker.has_nanny else REMOVED
         remove_worker(core, worker, RESTARTED, expected=True)
-        core.to_worker(worker, Shutdown(RESTARTED if worker.has_nanny else SENT_AWAY))
+        core.send_away(worker, _why(replaced))
     if not call.waits:
         restart.awaited.clear()
     if restart.awaited:
@@ -68,7 +65,18 @@ def on_restart_workers(core: Core, client: Client, call: RestartWorkers) -> None
 
 
 def note_successor(core: Core, worker: Worker) -> None:
-    """A worker has joined: it may have taken the place of one that is waited for."""
+    """A worker has joined: it may have taken the place of one that is waited for.
+
+    Not if it is that one itself, as its connection broke before it was told to go: it is told now.
+    """
+    if worker.has_been_here:
+        awaited = (one for restart in core.state.restarts for one in restart.awaited)
+        itself = next((one for one in awaited if one.is_back(worker)), None)
+        if itself is not None:
+            worker.is_leaving = worker.says_goodbye = True
+            update_load(core, worker)
+            core.to_worker(worker, Shutdown(_why(itself)))
+        return
     for restart in list(core.state.restarts):
         followed = next((one for one in restart.awaited if one.is_followed_by(worker)), None)
         if followed is None:  # whatever starts workers without a nanny names them as it likes
@@ -97,6 +105,11 @@ def give_up_waiting(core: Core) -> None:
 def drop_restarts(core: Core, client: Client) -> None:
     """The client has gone, and waits for nothing."""
     core.state.restarts = [one for one in core.state.restarts if one.client is not client]
+
+
+def _why(replaced: Replaced) -> str:
+    """What a worker that is sent away is told."""
+    return RESTARTED if replaced.has_nanny else SENT_AWAY
 
 
 def _cancel_everything(core: Core) -> None:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from shoal.protocol.answers import answer
 from shoal.protocol.membership import Closing, RetireWorkers
-from shoal.protocol.messages import RecallRuns, Shutdown
+from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.copying import (
     attend,
     begin_copies,
+    forget_refusals,
     note_arrivals,
     pursue_goal,
     settle_calls,
@@ -47,25 +48,21 @@ def on_retire_workers(core: Core, client: Client, call: RetireWorkers) -> None:
     """Begin to let workers go; answered when it is decided about each."""
     state = core.state
     if call.workers is None:
-        closing = call.closing or Closing()
-        chosen = [
-            worker
-            for worker in workers_to_close(state.workers.values(), closing)
-            if worker.address not in closing.kept
-        ]
+        chosen = workers_to_close(state.workers.values(), call.closing or Closing())
     else:
         chosen = list(state.workers_named(call.workers))
     waits = RetireCall(client, call.request, removes=call.removes)
-    going = [worker for worker in chosen if worker not in state.copies.retiring]
+    going = {worker: None for worker in chosen if worker not in state.copies.retiring}
     for worker in chosen:
         if worker not in going:
             waits.verdicts[worker.address] = "it is about to go already"
     outside = [worker for worker in state.workers.values() if worker not in going]
-    staying = who_stays(going, outside)
+    staying = who_stays(list(going), outside)
     if staying is not None:
-        going.remove(staying)
+        del going[staying]
         waits.verdicts[staying.address] = NOBODY_TAKES
     for worker in going:
+        forget_refusals(core, worker)
         waits.retiring[worker] = None
         drains_until = core.now + core.settings.drain_seconds
         retirement = Retirement(waits, drains_until, call.patience_seconds, core.now)
@@ -86,13 +83,10 @@ def settle_copies(core: Core) -> None:
     assert tasks is not None
     core.attended = {}
     retiring = core.state.copies.retiring
-    takers: Takers | None = None
+    takers = Takers(core.state.workers.values(), core.state.copies.coming_nbytes)
     for task in tasks:
         has_arrived = note_arrivals(core, task)
         if retiring:
-            if takers is None:
-                coming = core.state.copies.coming_nbytes
-                takers = Takers(core.state.workers.values(), coming)
             _look_at(core, task, takers, has_arrived=has_arrived)
         if task.state != FORGOTTEN:
             pursue_goal(core, task)
@@ -109,13 +103,16 @@ def settle_copies(core: Core) -> None:
 
 
 def wake_retiring(core: Core) -> None:
-    """Whom nobody relieves in time goes on working."""
+    """Whom nobody relieves in time goes on working; runs that don't end keep nobody.
+
+    Once nothing is left to take, it is for `_go_on`, later in this step, to see what is due.
+    """
     for worker, retirement in list(core.state.copies.retiring.items()):
         due_at = retirement.progress_at + retirement.patience_seconds
-        if due_at <= core.now:
-            _keep(core, worker, NO_PROGRESS)
-        else:
+        if due_at > core.now:
             core.wake_by(due_at)
+        elif retirement.left or _awaits_value(core, worker):
+            _keep(core, worker, NO_PROGRESS)
 
 
 def _give_nothing_more(core: Core, worker: Worker) -> None:
@@ -142,7 +139,9 @@ def _look_at(core: Core, task: Task, takers: Takers, *, has_arrived: bool) -> No
         if has_arrived and task in retirement.left:
             retirement.progress_at = core.now
         if lost_with and task in worker.has_what:
-            retirement.left[task] = None
+            if task not in retirement.left:  # from now on there is something to wait for
+                retirement.left[task] = None
+                retirement.progress_at = core.now
         else:
             retirement.left.pop(task, None)
     if not lost_with or task in copies.on_way:
@@ -166,11 +165,16 @@ def _go_on(core: Core, worker: Worker) -> None:
     if worker.nsent > worker.nwaiting and retirement.drains_until > core.now:
         core.wake_by(retirement.drains_until)
         return
-    for brought in core.state.scattering.values():
-        if any(worker in takers for takers in brought.values()):
-            core.wake_by(retirement.progress_at + retirement.patience_seconds)
-            return  # a value is on its way to it from a client
+    if _awaits_value(core, worker):
+        core.wake_by(retirement.progress_at + retirement.patience_seconds)
+        return
     _let_go(core, worker, retirement.call)
+
+
+def _awaits_value(core: Core, worker: Worker) -> bool:
+    """Whether a value is on its way to it from a client.  Cost: O(awaited values)."""
+    scattering = core.state.scattering.values()
+    return any(worker in takers for brought in scattering for takers in brought.values())
 
 
 def _let_go(core: Core, worker: Worker, call: RetireCall) -> None:
@@ -178,20 +182,24 @@ def _let_go(core: Core, worker: Worker, call: RetireCall) -> None:
     del core.state.copies.retiring[worker]
     if call.removes:
         remove_worker(core, worker, RETIRED, expected=True)
-        core.to_worker(worker, Shutdown(RETIRED))
+        core.send_away(worker, RETIRED)
     _decide(core, call, worker, "")
 
 
 def _keep(core: Core, worker: Worker, why: str) -> None:
-    """It goes on working as before, and may take what others that retire hold."""
+    """It goes on working as before, and may take what others that retire hold.
+
+    Unless it has said that it leaves, which nobody can take back.
+    """
     retiring = core.state.copies.retiring
     call = retiring.pop(worker).call
-    worker.is_leaving = False
-    update_load(core, worker)
-    core.refill[worker] = None
-    for task in list(core.state.unrunnable):
-        wait_again(core, task)
-    answer_waiting_calls(core, worker)
+    if not worker.says_goodbye:
+        worker.is_leaving = False
+        update_load(core, worker)
+        core.refill[worker] = None
+        for task in list(core.state.unrunnable):
+            wait_again(core, task)
+        answer_waiting_calls(core, worker)
     attended = attend(core)
     attended.update(worker.has_what)
     for retirement in retiring.values():

@@ -182,6 +182,14 @@ class SchedulerMachine:
         self._core.speaking.clear()
         return outgoing
 
+    def take_sent_away(self) -> dict[Worker, str]:
+        """Workers that were removed, and why; to be asked for once they were told, so that their
+        connections can close."""
+        sent_away = self._core.sent_away
+        if sent_away:
+            self._core.sent_away = {}
+        return sent_away
+
     def _begin(self, cause: str, now: float) -> Core:
         core = self._core
         core.now = now

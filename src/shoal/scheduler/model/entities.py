@@ -163,6 +163,7 @@ class Worker:
         "cannot_reach",
         "claims",
         "cpu_percent",
+        "has_been_here",
         "has_nanny",
         "has_what",
         "heard_at",
@@ -188,6 +189,7 @@ class Worker:
         "received_bytes",
         "resources",
         "runs_suspect",
+        "says_goodbye",
         "sent_us",
         "services",
         "slots_max",
@@ -218,6 +220,8 @@ class Worker:
         self.available: dict[str, float] = {}  # of the resources: what no run has
         self.claims: dict[RunId, dict[str, float]] = {}  # what runs have until they have ended
         self.is_leaving = False
+        self.says_goodbye = False  # it leaves by itself, whatever is decided here
+        self.has_been_here = False  # this very process was connected before, in our epoch
         self.runs_suspect = False  # a task that may have killed a worker is out, alone
         self.heard_at = now
         self.processing: dict[Task, int] = {}  # placed here -> expected duration in us

@@ -14,6 +14,11 @@ class Replaced(NamedTuple):
     pid: int
     has_nanny: bool
 
+    def is_back(self, worker: Worker) -> bool:
+        """Whether `worker` is the very process that was sent away, which has not heard of that."""
+        same = (worker.address, worker.host, worker.pid) == (self.address, self.host, self.pid)
+        return same and worker.has_been_here
+
     def is_followed_by(self, worker: Worker) -> bool:
         """Whether `worker` has taken its place: the same name, or the process says so."""
         is_heir = worker.host == self.host and worker.predecessor == self.pid != 0

@@ -11,6 +11,10 @@ OVERSHOOT_MAX = 1.5
 """How much larger than what is to be evened out a result may be that moves for that."""
 
 
+RECIPIENTS_LOOKED_AT = 8
+"""Workers that a result is offered to, as others have no memory for it."""
+
+
 class Move(NamedTuple):
     """One result, from where to where."""
 
@@ -34,13 +38,17 @@ class EvenOut:
         self.sender_ratio = settings.rebalance_sender_ratio
 
     def moves(
-        self, workers: Sequence[Worker], movable: Mapping[Worker, Sequence[Task]]
+        self,
+        workers: Sequence[Worker],
+        movable: Mapping[Worker, Sequence[Task]],
+        coming_nbytes: Mapping[Worker, int],
     ) -> list[Move]:
         """What to move.  Cost: O(results looked at x log workers).
 
         Args:
             workers: among which; those that leave are left alone.
             movable: what may be moved away from each.
+            coming_nbytes: what is on its way to each worker already.
         """
         there = [worker for worker in workers if not worker.is_leaving]
         if len(there) < 2:
@@ -51,12 +59,13 @@ class EvenOut:
         for worker in there:
             half_gap = self.gap_ratio / 2 * worker.memory_limit
             above = worker.nbytes - mean - half_gap
-            below = mean - half_gap - worker.nbytes
+            coming = coming_nbytes.get(worker, 0)
+            below = mean - half_gap - worker.nbytes - coming
             if above > 0 and worker.nbytes >= self.sender_ratio * worker.memory_limit:
                 senders.append((-above, worker.id, worker))
-            elif below > 0 and self._may_take(worker, 0):
+            elif below > 0 and self._may_take(worker, coming):
                 recipients.append((-below, worker.id, worker))
-        return self._pair(senders, recipients, movable)
+        return self._pair(senders, recipients, movable, coming_nbytes)
 
     def _may_take(self, worker: Worker, nbytes: int) -> bool:
         limit = worker.memory_limit
@@ -67,27 +76,59 @@ class EvenOut:
         senders: list[tuple[float, int, Worker]],
         recipients: list[tuple[float, int, Worker]],
         movable: Mapping[Worker, Sequence[Task]],
+        coming_nbytes: Mapping[Worker, int],
     ) -> list[Move]:
-        """Two heaps: who is furthest above the mean gives to who is furthest below."""
+        """Two heaps: who is furthest above the mean gives to who is furthest below.
+
+        Of those that may take it still; of a few, as most can.
+        """
         heapify(senders)
         heapify(recipients)
         left = {worker: iter(movable.get(worker, ())) for _, _, worker in senders}
         found: list[Move] = []
+        coming = dict(coming_nbytes)  # and what is planned here
         while senders and recipients:
             above, _, sender = senders[0]
             task = next(left[sender], None)
             if task is None:
                 heappop(senders)
                 continue
-            below, _, recipient = recipients[0]
             nbytes = task.nbytes
-            if nbytes > OVERSHOOT_MAX * min(-above, -below) or nbytes <= 0:
+            if nbytes > OVERSHOOT_MAX * -above or nbytes <= 0:
                 continue  # memory would be about as uneven as before, the other way round
+            entry = self._first_that_takes(recipients, nbytes, coming)
+            if entry is None:
+                continue
+            below, _, recipient = entry
+            coming[recipient] = coming.get(recipient, 0) + nbytes
             heappop(senders)
-            heappop(recipients)
             found.append(Move(task, sender, recipient))
             if above + nbytes < 0:
                 heappush(senders, (above + nbytes, sender.id, sender))
             if below + nbytes < 0:
                 heappush(recipients, (below + nbytes, recipient.id, recipient))
         return found
+
+    def _first_that_takes(
+        self, recipients: list[tuple[float, int, Worker]], nbytes: int, coming: dict[Worker, int]
+    ) -> tuple[float, int, Worker] | None:
+        """Taken out of the heap: the furthest below the mean that has memory for so much more.
+
+        None also if nobody is far enough below it.  Who has no memory for a single byte is taken
+        out for good.
+        """
+        passed: list[tuple[float, int, Worker]] = []
+        chosen: tuple[float, int, Worker] | None = None
+        while recipients and chosen is None and len(passed) < RECIPIENTS_LOOKED_AT:
+            entry = heappop(recipients)
+            if nbytes > OVERSHOOT_MAX * -entry[0]:
+                passed.append(entry)  # and those that follow are nearer to it
+                break
+            planned = coming.get(entry[2], 0)
+            if self._may_take(entry[2], planned + nbytes):
+                chosen = entry
+            elif self._may_take(entry[2], planned + 1):
+                passed.append(entry)
+        for entry in passed:
+            heappush(recipients, entry)
+        return chosen

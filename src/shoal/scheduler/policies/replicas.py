@@ -1,6 +1,6 @@
 """Which workers shall get copies of a result, and which copies are too many?"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shoal.scheduler.model.copies import Goal
@@ -8,6 +8,9 @@ from shoal.scheduler.model.entities import Task, Worker
 
 MEMORY_ASSUMED: Final = 4e9
 """Bytes of a worker without a limit, so that it can be compared with others."""
+
+SOURCES_MAX: Final = 8
+"""Holders that a worker is told to get a copy from; with so many, one will do."""
 
 
 def fullness(worker: Worker, coming_nbytes: int = 0) -> float:
@@ -21,6 +24,7 @@ def recipients(
     workers: Iterable[Worker],
     coming: Iterable[Worker],
     refused: Iterable[Worker],
+    coming_nbytes: Mapping[Worker, int],
 ) -> tuple[list[Worker], int]:
     """Who shall be told now to get a copy, and how many more are lacking after those.
 
@@ -30,6 +34,7 @@ def recipients(
         workers: that count for the goal and stay.
         coming: those that are getting a copy.
         refused: those that could not get one.
+        coming_nbytes: what is on its way to each worker already, of any results.
     """
     there = list(workers)
     on_way = dict.fromkeys(coming)
@@ -45,9 +50,29 @@ def recipients(
     nholders = len(task.who_has or ()) or 1
     ncoming = sum(task not in worker.has_what for worker in on_way)
     at_once = max(0, max(1, goal.branching) * nholders - ncoming)
-    lacking.sort(key=fullness)
+    lacking.sort(key=lambda worker: fullness(worker, coming_nbytes.get(worker, 0)))
     chosen = lacking[: min(nlacking, at_once)]
     return chosen, nlacking - len(chosen)
+
+
+def sources(task: Task, recipient: Worker, nbegun: int) -> list[Worker]:
+    """Whom to ask for a copy, one after the other: not the same ones first each time.
+
+    Those that stay before those that leave; no more than will be asked.
+
+    Args:
+        nbegun: how many copies were begun before this one.
+    """
+    holders = task.who_has or []
+    staying: list[Worker] = []
+    leaving: list[Worker] = []
+    for index in range(nbegun, nbegun + len(holders)):
+        holder = holders[index % len(holders)]
+        if holder is not recipient:
+            (leaving if holder.is_leaving else staying).append(holder)
+        if len(staying) == SOURCES_MAX:
+            break
+    return (staying + leaving)[:SOURCES_MAX]
 
 
 def surplus(goal: Goal, task: Task, workers: Iterable[Worker]) -> list[Worker]:

@@ -6,7 +6,7 @@ from math import ceil
 
 from shoal.protocol.membership import Closing
 from shoal.scheduler.model.entities import MEMORY, Task, Worker
-from shoal.scheduler.policies.replicas import fullness
+from shoal.scheduler.policies.replicas import MEMORY_ASSUMED, fullness
 
 
 def is_only_with(task: Task, leaving: Mapping[Worker, object]) -> bool:
@@ -35,26 +35,38 @@ def who_stays(going: Sequence[Worker], others: Iterable[Worker]) -> Worker | Non
 class Takers:
     """Who takes the results of workers that go: the emptiest that stays, one result after another.
 
-    Cost: O(workers) to make, O(log workers) for each result.
+    Cost: O(workers) for the first result, O(log workers) for each other one.
     """
 
-    __slots__ = ("_coming", "_heap")
+    __slots__ = ("_coming", "_heap", "_newest", "_workers")
 
     def __init__(self, workers: Iterable[Worker], coming_nbytes: Mapping[Worker, int]) -> None:
-        self._coming = dict(coming_nbytes)
-        self._heap: list[tuple[float, int, Worker]] = [
-            (fullness(worker, self._coming.get(worker, 0)), worker.id, worker)
-            for worker in workers
+        """Both are read at the first choice: mostly there is none to be made."""
+        self._workers = workers
+        self._newest = coming_nbytes
+        self._coming: dict[Worker, int] = {}
+        self._heap: list[tuple[float, int, Worker]] | None = None
+
+    def _first_heap(self) -> list[tuple[float, int, Worker]]:
+        """All that stay; from now on we count ourselves what is on its way."""
+        coming = self._coming = dict(self._newest)
+        heap: list[tuple[float, int, Worker]] = [
+            (fullness(worker, coming.get(worker, 0)), worker.id, worker)
+            for worker in self._workers
             if not worker.is_leaving
         ]
-        heapify(self._heap)
+        heapify(heap)
+        return heap
 
     def choose(self, task: Task, refused: Mapping[Worker, object]) -> Worker | None:
         """Who takes `task`; None if nobody can."""
+        heap = self._heap
+        if heap is None:
+            heap = self._heap = self._first_heap()
         passed: list[tuple[float, int, Worker]] = []
         chosen: Worker | None = None
-        while self._heap and chosen is None:
-            entry = heappop(self._heap)
+        while heap and chosen is None:
+            entry = heappop(heap)
             worker = entry[2]
             if worker in refused or task in worker.has_what:
                 passed.append(entry)
@@ -63,23 +75,26 @@ class Takers:
                 coming = self._coming[worker] = self._coming.get(worker, 0) + task.nbytes
                 passed.append((fullness(worker, coming), worker.id, worker))
         for entry in passed:
-            heappush(self._heap, entry)
+            heappush(heap, entry)
         return chosen
 
 
 def workers_to_close(workers: Iterable[Worker], closing: Closing) -> list[Worker]:
     """Which workers may go, the emptiest first; those that have something to do stay.
 
-    They are told apart by groups, which go or stay as a whole.  Unless it is said how many, workers
-    go as long as those that are left have `memory_ratio` (2) times the memory that results take.
+    They are told apart by groups, which go or stay as a whole: those with one that is kept stay.
+    Unless it is said how many, workers go as long as those that are left have `memory_ratio` (2)
+    times the memory that results take.
     """
     there = [worker for worker in workers if not worker.is_leaving]
     groups: dict[str, list[Worker]] = {}
     for worker in there:
         name = worker.host if closing.group == "host" else worker.address
         groups.setdefault(name, []).append(worker)
-    idle = [group for group in groups.values() if not any(w.processing for w in group)]
-    busy = [group for group in groups.values() if any(w.processing for w in group)]
+    kept = dict.fromkeys(closing.kept)
+    free = [group for group in groups.values() if not any(w.address in kept for w in group)]
+    idle = [group for group in free if not any(w.processing for w in group)]
+    busy = [group for group in free if any(w.processing for w in group)]
     order = sorted(idle, key=_nbytes)
     nmax = _nmax(there, closing)
     ratio = closing.memory_ratio
@@ -87,7 +102,7 @@ def workers_to_close(workers: Iterable[Worker], closing: Closing) -> list[Worker
         ratio = 2.0
     elif nmax is not None:
         order += sorted(busy, key=_nbytes)  # so many are to go, and those are the last
-    limit = sum(worker.memory_limit for worker in there)
+    limit = _memory(there)
     held = sum(worker.nbytes for worker in there)
     chosen: list[Worker] = []
     for group in order:
@@ -95,7 +110,7 @@ def workers_to_close(workers: Iterable[Worker], closing: Closing) -> list[Worker
             break
         if nmax is not None and len(chosen) + len(group) > nmax:
             continue  # a smaller group may still do
-        limit -= sum(worker.memory_limit for worker in group)
+        limit -= _memory(group)
         if ratio is not None and limit < ratio * held:
             break
         chosen += group
@@ -106,6 +121,11 @@ def _nmax(there: Sequence[Worker], closing: Closing) -> int | None:
     if closing.n is not None:
         return closing.n
     return None if closing.target is None else max(0, len(there) - ceil(closing.target))
+
+
+def _memory(workers: Iterable[Worker]) -> float:
+    """Bytes that these have in all."""
+    return sum(worker.memory_limit or MEMORY_ASSUMED for worker in workers)
 
 
 def _nbytes(group: Sequence[Worker]) -> int:

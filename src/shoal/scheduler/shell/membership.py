@@ -53,7 +53,12 @@ class Membership:
         self._strangers: dict[Peer, None] = {}  # connected, but not registered yet
         self._stranding: asyncio.TimerHandle | None = None
         self.stepping = Stepping(
-            machine, self._peers, validate=validate, give_up=self._give_up, close_soon=close_soon
+            machine,
+            self._peers,
+            validate=validate,
+            give_up=self._give_up,
+            part=self._part,
+            close_soon=close_soon,
         )
         self.receive_from_worker = self.stepping.receive_from_worker
         self.receive_from_client = self.stepping.frames.take
@@ -172,6 +177,19 @@ class Membership:
             stepping.step(self._machine.worker_lost, worker, stepping.now(), reason, True)
             self._plugins.worker_gone(worker, reason)
             logger.info("Worker %s (%s) is sent away: %s", worker.name, worker.address, reason)
+
+    def _part(self, sent_away: dict[Worker, str]) -> None:
+        """The machine has removed these and told them why; their connections end."""
+        for worker, reason in sent_away.items():
+            peer = self._peers.pop(worker, None)
+            if peer is not None:
+                peer.release()
+                peer.connection.close()
+            self._exchange.forget(worker.address)
+            self._plugins.worker_gone(worker, reason)
+            logger.info("Worker %s (%s) is sent away: %s", worker.name, worker.address, reason)
+            if not worker.is_leaving:
+                self._worker_died()
 
     def _welcome(self, peer: Peer, entity: Worker | Client) -> None:
         self._strangers.pop(peer, None)

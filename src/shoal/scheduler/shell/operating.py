@@ -10,20 +10,20 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from shoal.errors import WithoutNanny, WorkersNotBack, WorkersNotRestarted
 from shoal.observe.facts import FactsOfScheduler
+from shoal.protocol import operations
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.directions import answered
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.holding import RebalanceTasks, ReplicateTasks
 from shoal.protocol.keys import to_canonical
-from shoal.protocol.membership import Closing, RestartWorkers, RetireWorkers, SetResources
+from shoal.protocol.membership import RestartWorkers, RetireWorkers, SetResources
 from shoal.protocol.messages import Message
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.shell.membership import Membership
 
-PATIENCE_SECONDS = 30.0
-"""Without any progress, until a worker that shall retire is kept."""
+RESTART_SECONDS = 30.0
+"""In which workers that are restarted must be back, if nothing else is said."""
 
 
 class Operating:
@@ -38,58 +38,57 @@ class Operating:
 
     async def retire_workers(
         self,
-        workers: Iterable[str] | None = None,
+        workers: Any = None,
         *,
-        names: Iterable[Any] | None = None,
+        names: Any = None,
         close_workers: bool = False,
         remove: bool = True,
+        timeout: float = operations.RETIRE_PATIENCE_SECONDS,
         stimulus_id: str | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
         """See `Client.retire_workers`; what each was that has been let go, by address."""
-        if names is not None and workers is not None:
-            raise TypeError("names and workers are mutually exclusive")
-        chosen = workers if names is None else names
-        if chosen is not None and kwargs:
-            raise TypeError(f"{', '.join(kwargs)} can't be used together with names or workers")
-        known = None if chosen is None else [str(worker) for worker in chosen]
+        chosen, closing = operations.who_retires(workers, names, kwargs)
         there = dict(self.identity()["workers"])
-        closing = None if known is not None else Closing(**kwargs)
         verdicts = await self._ask(
-            lambda request: RetireWorkers(request, known, closing, remove, PATIENCE_SECONDS)
+            lambda request: RetireWorkers(request, chosen, closing, remove, timeout)
         )
-        return {address: there.get(address, {}) for address, why in verdicts.items() if not why}
+        return operations.retired(verdicts, there)
 
     async def replicate(
         self,
         keys: Iterable[Any],
         n: int | None = None,
-        workers: Iterable[str] | None = None,
+        workers: Any = None,
         branching_factor: int = 2,
         delete: bool = True,
         stimulus_id: str | None = None,
     ) -> None:
         """See `Client.replicate`.  `delete`: not used; there are never more copies than asked."""
+        ncopies = operations.require_copies(n, branching_factor)
         canonical = [to_canonical(key) for key in keys]
-        names = [] if workers is None else list(workers)
-        await self._ask(lambda r: ReplicateTasks(r, canonical, n or 0, names, branching_factor))
+        names = operations.worker_names(workers)
+        await self._ask(lambda r: ReplicateTasks(r, canonical, ncopies, names, branching_factor))
 
     async def rebalance(
         self,
         keys: Iterable[Any] | None = None,
-        workers: Iterable[str] | None = None,
+        workers: Any = None,
         stimulus_id: str | None = None,
     ) -> None:
         """See `Client.rebalance`."""
         canonical = None if keys is None else [to_canonical(key) for key in keys]
-        names = None if workers is None else list(workers)
+        names = None if workers is None else operations.worker_names(workers)
+        for name in names or ():
+            if not self.machine.state.workers_named([name]):
+                raise KeyError(name)
         await self._ask(lambda request: RebalanceTasks(request, canonical, names))
 
     async def restart(
         self,
         *,
         client: str | None = None,
-        timeout: float = PATIENCE_SECONDS,
+        timeout: float = RESTART_SECONDS,
         wait_for_workers: bool = True,
         stimulus_id: str | None = None,
     ) -> None:
@@ -97,33 +96,33 @@ class Operating:
         verdicts = await self._ask(
             lambda r: RestartWorkers(r, None, timeout, wait_for_workers, lets_go=True)
         )
-        nlate = sum(verdict == "timed out" for verdict in verdicts.values())
-        nremoved = sum(verdict == "removed" for verdict in verdicts.values())
-        if wait_for_workers and nlate + nremoved:
-            raise WorkersNotBack(len(verdicts), nlate, nremoved, timeout)
+        if wait_for_workers:
+            operations.require_back(verdicts, timeout)
 
     async def restart_workers(
         self,
-        workers: Iterable[str] | None = None,
+        workers: Any = None,
         *,
         client: str | None = None,
-        timeout: float = PATIENCE_SECONDS,
+        timeout: float = RESTART_SECONDS,
         wait_for_workers: bool = True,
         on_error: str = "raise",
         stimulus_id: str | None = None,
-    ) -> dict[str, str]:
-        """See `Client.restart_workers`.  `on_error`: "raise", or "return" what became of each."""
-        names = None if workers is None else list(workers)
+    ) -> dict[Any, str]:
+        """See `Client.restart_workers`.
+
+        Args:
+            workers: None: all.
+            on_error: "raise", or "return" what became of each.
+        """
+        there = self.identity()["workers"]
+        found = operations.addresses_of(list(there) if workers is None else workers, there)
+        addresses = list(found.values())
         verdicts: dict[str, str] = await self._ask(
-            lambda request: RestartWorkers(request, names, timeout, wait_for_workers)
+            lambda request: RestartWorkers(request, addresses, timeout, wait_for_workers)
         )
-        without = [address for address, verdict in verdicts.items() if verdict == "no nanny"]
-        if without:
-            raise WithoutNanny(without)
-        late = [address for address, verdict in verdicts.items() if verdict != "OK"]
-        if late and on_error == "raise":
-            raise WorkersNotRestarted(late, len(verdicts), timeout)
-        return verdicts
+        raises = on_error == "raise"
+        return operations.require_restarted(found, verdicts, timeout, raises=raises)
 
     async def add_resources(
         self, worker: str, resources: dict[str, float] | None = None

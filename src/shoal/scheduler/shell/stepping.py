@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from shoal.comms import ProtocolError
 from shoal.errors import NameTaken
@@ -23,6 +23,10 @@ from shoal.scheduler.shell.watching import Watcher
 logger = logging.getLogger("shoal.scheduler")
 
 
+INSIDE: Final = "Client-inside-scheduler"
+"""The name of clients of this very process; what they are told is no topic of anybody else."""
+
+
 class Stepping:
     """The machine, what it says to whom, and when it is to be woken."""
 
@@ -33,6 +37,7 @@ class Stepping:
         *,
         validate: bool,
         give_up: Callable[[list[Worker]], None],
+        part: Callable[[dict[Worker, str]], None],
         close_soon: Callable[[str], None],
     ) -> None:
         """Nothing is stepped before `open`.
@@ -42,6 +47,7 @@ class Stepping:
             peers: the connections of all that are registered; to be read only.
             validate: check every invariant after every step.
             give_up: ends the connections of silent workers, which the machine has removed.
+            part: ends the connections of workers that the machine has sent away, and why.
             close_soon: closes the service, for a reason.
         """
         self.is_open = False
@@ -53,6 +59,7 @@ class Stepping:
         self._peers = peers
         self._validate = validate
         self._give_up = give_up
+        self._part = part
         self._close_soon = close_soon
         self._inside: dict[Worker | Client, Callable[[Sequence[Message]], None]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -91,7 +98,7 @@ class Stepping:
             ConnectionError: this scheduler is closing.
         """
         joined: list[Client] = []
-        register = RegisterClient("scheduler")
+        register = RegisterClient(INSIDE)
         self.step(lambda: joined.append(self._machine.client_joined(register, self.now())))
         if not joined:
             raise ConnectionError("this scheduler is closing")
@@ -155,6 +162,9 @@ class Stepping:
             self._close_soon("a bug in the scheduler, see its log")
             return
         self._after_step()
+        sent_away = self._machine.take_sent_away()
+        if sent_away:
+            self._part(sent_away)
 
     def _after_step(self) -> None:
         """Send what is to be said, one frame for each peer, and arm the timer."""
