@@ -218,8 +218,8 @@ def test_whoever_leaves_a_map_cancels_the_rest(client, gate):
     results = executor.map(lambda n: n or held(gate), [1, 0, 0, 0])
     assert next(results) == 1
     results.close()
+    executor.shutdown()  # waits for nothing: what had not ended is cancelled
     assert "0 futures have not ended" in repr(executor)
-    executor.shutdown()
 
 
 def test_a_map_of_which_nobody_takes_results_runs_all_the_same(client):
