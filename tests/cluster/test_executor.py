@@ -3,7 +3,6 @@
 import asyncio
 import concurrent.futures
 import threading
-import time
 from typing import ClassVar
 
 import pytest
@@ -219,7 +218,8 @@ def test_whoever_leaves_a_map_cancels_the_rest(client, gate):
     results = executor.map(lambda n: n or held(gate), [1, 0, 0, 0])
     assert next(results) == 1
     results.close()
-    executor.shutdown()
+    executor.shutdown()  # waits for nothing: what had not ended is cancelled
+    assert "0 futures have not ended" in repr(executor)
 
 
 def test_a_map_of_which_nobody_takes_results_runs_all_the_same(client):
@@ -304,12 +304,14 @@ def test_a_loop_runs_calls_in_it_with_an_asynchronous_client():
     asyncio.run(play())
 
 
-def test_a_burst_of_calls_costs_no_more_than_a_few_wake_ups(executor):
-    started_at = time.monotonic()
+def test_a_burst_of_calls_is_answered_call_by_call(executor):
     futures = [executor.submit(inc, n) for n in range(1000)]
-    assert sum(future.result(30) for future in futures) == sum(range(1001))
-    assert time.monotonic() - started_at < 20
+    assert [future.result(30) for future in futures] == list(range(1, 1001))
 
 
-def test_it_is_made_for_any_client(client):
-    assert isinstance(ClientExecutor(client, pure=True), concurrent.futures.Executor)
+def test_it_can_be_made_of_a_client_with_the_options_of_submit(client):
+    with ClientExecutor(client, pure=True) as executor:
+        assert executor.submit(inc, 1).key == executor.submit(inc, 1).key
+        assert executor.submit(inc, 1).result(10) == 2
+    with pytest.raises(TypeError, match="unsupported arguments"):
+        ClientExecutor(client, key="x")

@@ -9,6 +9,7 @@ from shoal import Client, Scheduler, SpecCluster, Worker
 from shoal.deploy.job import ProcessInterface
 from shoal.deploy.spec import run_spec
 from shoal.testing.clusters import gen_test
+from tests.programs import printed_by
 
 SCHEDULER = {"cls": Scheduler, "options": {"security": None, "protocol": "tcp://"}}
 WORKER = {"cls": Worker, "options": {"nthreads": 1}}
@@ -82,3 +83,103 @@ async def test_a_spec_can_be_run_without_a_cluster():
     await job.close()
     await finishing
     assert Job.told == ["start one", "close one"]
+
+
+class Failing(Job):
+    """Does not start, or does not close, as the test wants."""
+
+    fails: list[str] = []  # noqa: RUF012 -- of the whole test
+
+    async def start(self) -> None:
+        await super().start()
+        if "start" in self.fails:
+            raise LookupError(f"{self.name} does not start")
+
+    async def close(self) -> None:
+        await super().close()
+        if "close" in self.fails:
+            raise LookupError(f"{self.name} does not close")
+        if "hang" in self.fails:
+            await asyncio.Event().wait()
+
+
+FAILING = {"cls": Failing, "options": {}}
+
+
+@pytest.fixture
+def fails():
+    yield Failing.fails
+    Failing.fails.clear()
+
+
+@gen_test()
+async def test_a_worker_that_does_not_start_is_closed_and_made_anew(fails):
+    async with SpecCluster({}, SCHEDULER, FAILING, asynchronous=True) as cluster:
+        fails.append("start")
+        with pytest.raises(LookupError, match="0 does not start"):
+            await cluster.scale(2)
+        assert cluster.workers == {}
+        assert sorted(Job.told) == ["close 0", "close 1", "start 0", "start 1"]
+        fails.clear()
+        await cluster.scale(2)
+        assert list(cluster.workers) == [0, 1]
+
+
+@gen_test()
+async def test_a_worker_that_does_not_close_is_tried_again(fails):
+    async with SpecCluster({}, SCHEDULER, FAILING, asynchronous=True) as cluster:
+        await cluster.scale(2)
+        fails.append("close")
+        with pytest.raises(LookupError, match="does not close"):
+            await cluster.scale(0)
+        assert list(cluster.workers) == [0, 1]
+        fails.clear()
+        await cluster.scale(0)
+        assert cluster.workers == {}
+
+
+@gen_test()
+async def test_a_cluster_closes_though_a_worker_of_it_never_does(fails):
+    cluster = await SpecCluster({0: FAILING}, SCHEDULER, asynchronous=True)
+    fails.append("hang")
+    await cluster.close(timeout=2)
+    assert cluster.scheduler.status == "closed"
+
+
+@gen_test()
+async def test_scaling_down_lets_as_many_go_as_are_too_many():
+    """Those that have not started are named once only."""
+    async with SpecCluster({}, SCHEDULER, {"cls": Job}, asynchronous=True) as cluster:
+        await cluster.scale(2)
+        cluster.worker_spec.update({n: {"cls": Job} for n in (2, 3)})
+        await cluster.scale(1)
+        assert list(cluster.worker_spec) == [0]
+
+
+@gen_test()
+async def test_of_a_spec_that_fails_nothing_is_left_running(fails):
+    fails.append("start")
+    entries = {"one": {"cls": Job}, "two": {"cls": Failing}}
+    with pytest.raises(LookupError, match="two does not start"):
+        await run_spec(entries, "tcp://127.0.0.1:1")
+    assert sorted(Job.told) == ["close one", "close two", "start one", "start two"]
+
+
+LEFT_OPEN = """
+from shoal import SpecCluster
+from shoal.deploy.job import ProcessInterface
+
+class Job(ProcessInterface):
+    def __init__(self, scheduler, name=None):
+        super().__init__(scheduler, name)
+
+    async def close(self):
+        await super().close()
+        print("closed", self.name)
+
+cluster = SpecCluster({"one": {"cls": Job}})
+"""
+
+
+def test_a_cluster_that_is_left_open_closes_as_the_program_ends():
+    assert printed_by("-c", LEFT_OPEN) == "closed one\n"

@@ -15,7 +15,7 @@ import pytest
 
 from shoal import Client, Future
 from shoal.testing.bodies import inc, map_varying, slowidentity, throws, varying
-from shoal.testing.clusters import gen_cluster, gen_test
+from shoal.testing.clusters import end_cluster, gen_cluster, gen_test
 from shoal.testing.fixtures import (
     a,
     b,
@@ -245,3 +245,35 @@ def test_what_is_left_behind_is_counted(tmp_path: Path) -> None:
     assert "3 passed, 1 error" in counted.stdout
     assert "--leaks=luck: not one of fds" in run("--leaks=luck").stderr
     assert run().returncode == 0
+
+
+class AService:
+    """What can be closed."""
+
+    def __init__(self, error=None):
+        self.error, self.is_closed = error, False
+
+    async def close(self):
+        self.is_closed = True
+        if self.error is not None:
+            raise self.error
+
+
+def test_a_worker_that_does_not_close_keeps_no_scheduler_open():
+    scheduler, fine = AService(), AService()
+    with pytest.raises(LookupError, match="not closed"):
+        asyncio.run(end_cluster(scheduler, [AService(LookupError("not closed")), fine]))
+    assert fine.is_closed
+    assert scheduler.is_closed
+
+
+def test_a_state_that_never_comes_is_not_waited_for_without_end():
+    class ATask:
+        state = "waiting"
+
+    class AServer:
+        tasks = {"x": ATask}  # noqa: RUF012
+
+    for key, found in (("x", "waiting"), ("y", "not there")):
+        with pytest.raises(AssertionError, match=f"'{key}' is {found}, and not memory"):
+            asyncio.run(wait_for_state(key, "memory", AServer, timeout=0.01))

@@ -9,6 +9,9 @@ from shoal.client.options import task_options
 from shoal.protocol.messages import TaskOptions
 
 TOMBSTONE: Final = "_AnnotationsTombstone"
+_PLAIN_FIELDS: Final = tuple(
+    name for name in TaskOptions.__struct_fields__ if name not in ("workers", "resources")
+)
 
 
 def options_by_key(
@@ -29,14 +32,15 @@ def options_by_key(
     Cost: 0.5 us per annotated task.
     """
     base = options or TaskOptions()
-    known: dict[Any, TaskOptions] = {}
+    by_text: dict[str, TaskOptions] = {}
+    by_fields: dict[tuple[object, ...], TaskOptions] = {}
     found: dict[Any, TaskOptions] = {}
     for key, said in annotations.items():
         name = repr(said)
-        own = known.get(name)
+        own = by_text.get(name)
         if own is None:
             own = _merged(said, base)
-            own = known[name] = next((other for other in known.values() if other == own), own)
+            own = by_text[name] = by_fields.setdefault(_fields_of(own), own)
         if own != base:
             found[key] = own
     return found
@@ -55,3 +59,9 @@ def _merged(said: Mapping[str, Any], base: TaskOptions) -> TaskOptions:
         resources=said.get("resources", base.resources or None),
     )
     return options or TaskOptions()
+
+
+def _fields_of(options: TaskOptions) -> tuple[object, ...]:
+    """What equal options have in common, to look them up by."""
+    workers, resources = tuple(options.workers), frozenset(options.resources.items())
+    return (*[getattr(options, name) for name in _PLAIN_FIELDS], workers, resources)

@@ -46,8 +46,15 @@ class Answering(Absent):
         """See `Future.traceback`."""
         return self.await_traceback(future, timeout)
 
-    async def await_future(self, future: Future, timeout: Any = None) -> Any:
-        """The result of one future."""
+    async def await_future(
+        self, future: Future, timeout: Any = None, *, told_seconds: float | None = None
+    ) -> Any:
+        """The result of one future.
+
+        Args:
+            told_seconds: how long it was waited for, as the user knows it, if the timeout is only
+                what is left of that.
+        """
         record = future.record
         seconds = None if timeout is None else to_seconds(timeout)
         try:
@@ -55,7 +62,7 @@ class Answering(Absent):
                 values = await self.gathering().run([record])
         except BaseException as error:
             if isinstance(error, TimeoutError) and limit.expired():  # else the task raised it
-                raise late(record, seconds) from None
+                raise late(record, told_seconds or seconds) from None
             if is_our_cancellation(error):
                 raise
             raise from_where_it_was_raised(error)  # noqa: B904  # it is the error itself

@@ -4,59 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import queue
 import threading
 import time
 import weakref
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, Final
 
+from shoal.client.ended_futures import EndedFutures
 from shoal.client.errors import BlockingCall
 from shoal.client.future import Future
 from shoal.client.gathering import FAILED, load_near, outcome_error
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, Record
+from shoal.comms.cancellation import is_our_cancellation
 from shoal.observe.inside import waiting_for_tasks
 from shoal.units import to_seconds
 
 AHEAD_BYTES_MAX: Final = 16 * 2**20
 """Results that are fetched together with the next one, if they have ended as well."""
-
-
-class EndedFutures(deque[Any]):
-    """Futures that have ended; with the methods by which programs empty such a queue."""
-
-    def __init__(self, condition: threading.Condition) -> None:
-        """`condition`: told of each that is added."""
-        super().__init__()
-        self._added = condition
-
-    def empty(self) -> bool:
-        """Whether there is none."""
-        return not self
-
-    def qsize(self) -> int:
-        """How many there are."""
-        return len(self)
-
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the first.
-
-        Args:
-            block: wait for one, unless there is one; `timeout`: so many seconds.
-
-        Raises:
-            queue.Empty: there is none.
-        """
-        try:
-            return self.popleft()  # somebody who empties it may hold the lock
-        except IndexError:
-            if not block:
-                raise queue.Empty from None
-        with self._added:
-            if not self._added.wait_for(self.__len__, timeout):
-                raise queue.Empty
-            return self.popleft()
 
 
 class as_completed:  # noqa: N801  # known by this name
@@ -67,7 +32,7 @@ class as_completed:  # noqa: N801  # known by this name
 
     Args:
         futures: those to begin with; those of actors' calls and of `concurrent.futures`, too.
-        loop: not used.
+        loop: what the attribute `loop` says; nothing else depends on it.
         with_results: give pairs of a future and its result; in place of the result, for one that
             was cancelled, the error.
         raise_errors: with results: raise what a task raised; False: the result is a triple of
@@ -95,8 +60,10 @@ class as_completed:  # noqa: N801  # known by this name
         self._waiters: list[asyncio.Future[None]] = []
         self._by_record: dict[Record, list[Future]] = {}
         self._ahead: dict[Record, Any] = {}  # results that were fetched with others
-        self._face: Any = None
+        self._faces: dict[Any, None] = {}  # clients, in the order in which they came
         self._end = None if timeout is None else time.monotonic() + to_seconds(timeout)
+        forget = weakref.finalize(self, _forget, self._by_record, self._watcher)
+        forget.atexit = False
         if futures is not None:
             self.update(futures)
 
@@ -108,7 +75,9 @@ class as_completed:  # noqa: N801  # known by this name
     @property
     def loop(self) -> Any:
         """As given, or else the loop of the futures' client; None while there are no futures."""
-        return self._loop if self._loop is not None else getattr(self._face, "loop", None)
+        if self._loop is not None:
+            return self._loop
+        return next((face.loop for face in list(self._faces)), None)
 
     # --- what is waited for ------------------------------------------------------------------
 
@@ -128,7 +97,7 @@ class as_completed:  # noqa: N801  # known by this name
         for future in new:
             if isinstance(future, Future):
                 face = future.face
-                self._face = self._face or face
+                self._faces[face] = None
                 by_session.setdefault(face.session, []).append(future.record)
             elif _is_other_future(future):
                 others.append(future)
@@ -164,7 +133,8 @@ class as_completed:  # noqa: N801  # known by this name
     def clear(self) -> None:
         """Forget them all; whoever iterates comes to the end."""
         with self.lock:
-            by_record, self._by_record = self._by_record, {}
+            by_record = dict(self._by_record)
+            self._by_record.clear()
             self._ahead.clear()
             self.futures.clear()
             self.queue.clear()
@@ -208,7 +178,13 @@ class as_completed:  # noqa: N801  # known by this name
         return self
 
     def __next__(self) -> Any:
-        return self._with_result(self._take())
+        future = self._take()
+        try:
+            return self._with_result(future)
+        except BaseException as error:
+            if not _is_outcome(future, error):
+                self._put_back([future])
+            raise
 
     def next(self) -> Any:
         """As `next(self)`."""
@@ -228,8 +204,11 @@ class as_completed:  # noqa: N801  # known by this name
         try:
             for future in batch:
                 given.append(self._with_result(future, batch))
-        except BaseException:
-            self._put_back(batch, len(given))
+        except BaseException as error:
+            raised = len(given)
+            if _is_outcome(batch[raised], error):  # it was its turn, and the others' comes later
+                del batch[raised]
+            self._put_back(batch)
             raise
         return given
 
@@ -242,7 +221,7 @@ class as_completed:  # noqa: N801  # known by this name
             while not self.queue:
                 if not self.futures:
                     raise StopIteration
-                if self._face is not None and self._face.is_on_loop:
+                if any(face.is_on_loop for face in self._faces):
                     raise BlockingCall
                 left = None if self._end is None else self._end - time.monotonic()
                 if left is not None and left <= 0:
@@ -262,7 +241,7 @@ class as_completed:  # noqa: N801  # known by this name
         if record.value is not None:
             return future, load_near(record)
         if record not in self._ahead:
-            work = future.face.await_results(self._with_some_more(record, batch))
+            work = future.face.await_results(self._with_some_more(future, batch))
             if not future.face.is_blocking:
                 work.close()
                 raise BlockingCall
@@ -276,7 +255,13 @@ class as_completed:  # noqa: N801  # known by this name
         return self
 
     async def __anext__(self) -> Any:
-        return await self._awaited_with_result(await self._awaited())
+        future = await self._awaited()
+        try:
+            return await self._awaited_with_result(future)
+        except BaseException as error:
+            if not _is_outcome(future, error):
+                self._put_back([future])
+            raise
 
     async def _awaited(self) -> Any:
         """The next that has ended."""
@@ -307,7 +292,7 @@ class as_completed:  # noqa: N801  # known by this name
         if record.value is not None:
             return future, load_near(record)
         if record not in self._ahead:
-            self._ahead.update(await face.await_results(self._with_some_more(record, batch)))
+            self._ahead.update(await face.await_results(self._with_some_more(future, batch)))
         value = self._ahead.pop(record, FAILED)
         return future, await face.await_future(future) if value is FAILED else value
 
@@ -318,8 +303,11 @@ class as_completed:  # noqa: N801  # known by this name
         try:
             for future in batch:
                 given.append(await self._awaited_with_result(future, batch))
-        except BaseException:
-            self._put_back(batch, len(given))
+        except BaseException as error:
+            raised = len(given)
+            if _is_outcome(batch[raised], error):  # it was its turn, and the others' comes later
+                del batch[raised]
+            self._put_back(batch)
             raise
         return given
 
@@ -331,26 +319,28 @@ class as_completed:  # noqa: N801  # known by this name
             self.queue.clear()
         return batch
 
-    def _put_back(self, batch: list[Any], raised: int) -> None:
-        """One of a batch raised: it was that one's turn, and the others' comes later."""
+    def _put_back(self, batch: list[Any]) -> None:
+        """Somebody who took these was not given them: they are the next again."""
         with self.lock:
-            self.queue.extendleft(reversed(batch[:raised] + batch[raised + 1 :]))
+            self.queue.extendleft(reversed(batch))
+            waiters = self._changed()
+        _wake(waiters)
 
     def _text_of_timeout(self) -> str:
         nleft = self.futures.total()
         return f"{nleft} future{'s have' if nleft > 1 else ' has'} not ended in time"
 
-    def _with_some_more(self, first: Record, batch: list[Any] | None) -> list[Record]:
+    def _with_some_more(self, first: Future, batch: list[Any] | None) -> list[Record]:
         """`first`, and those whose results are given with it, or next unless they are large."""
-        records = {first: None}
-        nbytes = first.nbytes
+        records = {first.record: None}
+        nbytes = first.record.nbytes
         with self.lock:
             following = list(self.queue) if batch is None else batch
         for future in following:
             record = future.record if isinstance(future, Future) else None
             if record is None or record.status != FINISHED or record.value is not None:
                 continue
-            if record in self._ahead or future.face is not self._face:
+            if record in self._ahead or future.face is not first.face:
                 continue
             nbytes += record.nbytes
             if batch is None and nbytes > AHEAD_BYTES_MAX:
@@ -416,6 +406,26 @@ class Batches:
 def _is_other_future(found: Any) -> bool:
     """Whether it is a future of another kind: of a call of an actor, or of a thread pool."""
     return all(hasattr(found, name) for name in ("add_done_callback", "done", "result"))
+
+
+def _is_outcome(future: Any, error: BaseException) -> bool:
+    """Whether that is what the future ended with; else whoever took it was interrupted."""
+    if isinstance(future, Future) and future.record.status in (ERROR, CANCELLED):
+        return True
+    return not (isinstance(error, KeyboardInterrupt | BlockingCall) or is_our_cancellation(error))
+
+
+def _forget(by_record: dict[Record, list[Future]], watcher: Callable[[Record], None]) -> None:
+    """Whoever waited was collected, in whatever thread and under whatever lock: the loops see to
+    it that records are no longer watched."""
+    by_session: dict[Any, list[Record]] = {}
+    for record, futures in by_record.items():
+        by_session.setdefault(futures[0].face.session, []).append(record)
+    for session, records in by_session.items():
+        try:
+            session.loop.call_soon_threadsafe(session.unwatch, records, watcher)
+        except (AttributeError, RuntimeError):
+            pass  # the client is closed, and nobody is told anything
 
 
 def _watcher_of(completed: as_completed) -> Callable[[Record], None]:

@@ -13,7 +13,12 @@ from itertools import islice
 from threading import Condition
 from typing import Any, Final
 
-from shoal.client.delivering import ExecutorFuture, cancel_now, deliver_when_ended
+from shoal.client.delivering import (
+    ExecutorFuture,
+    cancel_now,
+    cancel_unshared,
+    deliver_when_ended,
+)
 from shoal.client.errors import BlockingCall, ExecutorShutDown
 from shoal.client.future import Future
 from shoal.client.machine import Record
@@ -22,6 +27,9 @@ from shoal.observe.inside import waiting_for_tasks
 OPTIONS: Final = frozenset(("pure", "workers", "resources", "allow_other_workers", "retries"))
 KEYWORDS: Final = OPTIONS | {"key", "priority", "fifo_timeout", "actor", "actors"}
 """Of `Client.submit`.  A function that takes one of them is given it."""
+
+NEVER_OPTIONS: Final = frozenset(("func", "self"))
+"""What `Client.submit` calls its own arguments; a keyword of that name is the function's."""
 
 NOTHING_LEFT: Final[Iterator[Any]] = iter(())
 
@@ -89,8 +97,8 @@ class ClientExecutor(Executor):
         """
         self._require_ready()
         called, options = fn, dict(self._options)
-        for name in sorted(kwargs.keys() & KEYWORDS):
-            if _takes(fn, name):
+        for name in sorted(kwargs.keys() & (KEYWORDS | NEVER_OPTIONS)):
+            if name in NEVER_OPTIONS or _takes(fn, name):
                 called = partial(called, **{name: kwargs.pop(name)})
             else:
                 options[name] = kwargs.pop(name)
@@ -110,7 +118,8 @@ class ClientExecutor(Executor):
     ) -> Iterator[Any]:
         """The results of `fn` for each item of `iterables`, in their order.
 
-        All is submitted at once.  Whoever leaves the iterator early cancels the rest.
+        All is submitted at once.  Whoever leaves the iterator early cancels the rest, as far as
+        nobody else holds futures of the same calls.
 
         Args:
             timeout: seconds from now until the iterator raises TimeoutError.
@@ -200,7 +209,16 @@ class ClientExecutor(Executor):
                 yield value
                 del value  # or it would live until the next one is there
         finally:
-            cancel_now(begun)
+            self._leave(begun)
+
+    def _leave(self, begun: Iterable[Future]) -> None:
+        """Cancel what only a map wants, and let go of what others want as well."""
+        for future in cancel_unshared(begun):
+            session, record = future.face.session, future.record
+            session.unwatch([record], self._on_end)
+            future.release()
+            if self._on_end not in (record.watchers or ()):  # no other map has the same call
+                self._on_end(record)
 
     def _result(self, future: Future, timeout_seconds: float | None) -> Any:
         """The result of a call; of an asynchronous client's, in another thread than its loop's."""

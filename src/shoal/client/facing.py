@@ -319,7 +319,7 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         elif record.status in (ERROR, CANCELLED):
             raise outcome_error(record)
         left = None if seconds is None else seconds - (time.monotonic() - started_at)
-        return self._thread.run(self._async.await_future(future, left))
+        return self._thread.run(self._async.await_future(future, left, told_seconds=seconds))
 
     def future_exception(self, future: Future, timeout: Any = None) -> Any:
         """See `Future.exception`."""

@@ -21,25 +21,33 @@ class ForeignFace:
         self.condition = threading.Condition()
         self.waiters: list[Any] = []
         self.state = PENDING
+        self.watch(future, future.record)
+
+    def watch(self, future: Any, record: Record) -> None:
+        """Hear of the end, as long as somebody else refers to the future."""
         ended = _teller_of(weakref.ref(future), self)
-        record = future.record
         if not future.face.session.watch(record, ended):
             ended(record)
 
     def end(self, future: Any, record: Record) -> None:
         """Tell all who wait; those who come later see the state."""
         with self.condition:
-            if record.status in UNRESOLVED:
+            status = record.status  # which the loop may change meanwhile
+            if status not in UNRESOLVED:
+                self._tell(future, status)
                 return
-            self.state = CANCELLED_AND_NOTIFIED if record.status == CANCELLED else FINISHED
-            for waiter in self.waiters:
-                if record.status == CANCELLED:
-                    waiter.add_cancelled(future)
-                elif record.status == ERROR:
-                    waiter.add_exception(future)
-                else:
-                    waiter.add_result(future)
-            self.condition.notify_all()
+        self.watch(future, record)  # the result was lost before it was its turn
+
+    def _tell(self, future: Any, status: str) -> None:
+        self.state = CANCELLED_AND_NOTIFIED if status == CANCELLED else FINISHED
+        for waiter in self.waiters:
+            if status == CANCELLED:
+                waiter.add_cancelled(future)
+            elif status == ERROR:
+                waiter.add_exception(future)
+            else:
+                waiter.add_result(future)
+        self.condition.notify_all()
 
 
 def _teller_of(reference: Callable[[], Any], face: ForeignFace) -> Callable[[Record], None]:

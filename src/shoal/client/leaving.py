@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, Final
@@ -68,19 +69,26 @@ async def call_aside(function: Callable[[], object]) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """The process ends: say good-bye to schedulers, quietly, and not for long."""
+    """The process ends: say good-bye to schedulers, quietly, and not for long.
+
+    No thread may be started any more, so nothing is asked of a loop that has ended.
+    """
+    deadline = time.monotonic() + EXIT_SECONDS_MAX
     for client in list(OPEN):
         try:
-            client.close(EXIT_SECONDS_MAX)
+            client.close(max(0.0, deadline - time.monotonic()))
         except Exception:
             pass  # there is nobody left to tell
-    thread = LoopThread.acquire()
+    if not _leaving:
+        return
     try:
-        thread.run(_wait_for_leaving(), EXIT_SECONDS_MAX)
+        thread = LoopThread.acquire()  # which those who leave keep alive
+        try:
+            thread.run(_wait_for_leaving(), max(0.0, deadline - time.monotonic()))
+        finally:
+            thread.release()
     except Exception:
         pass  # as above
-    finally:
-        thread.release()
 
 
 async def _wait_for_leaving() -> None:

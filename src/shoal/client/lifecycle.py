@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import warnings
 import weakref
 from collections.abc import Callable, Coroutine, Generator, Set
 from types import TracebackType
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 from uuid import uuid4
 
 import dask.config
@@ -16,6 +17,7 @@ from shoal import config
 from shoal.client import current
 from shoal.client.absent import UNDERSCORED
 from shoal.client.answering import Answering
+from shoal.client.nested import SERVES_TASKS
 from shoal.client.options import Target, connect_seconds, find_target, keyring_of
 from shoal.client.prospects import prospects_of
 from shoal.client.session import Session
@@ -35,10 +37,6 @@ from shoal.units import to_seconds
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 MISSING: Any = object()
-
-_OF_TASKS: Final = "Client-worker-"
-"""How clients of tasks are called: there is one on each worker, which few ask for members."""
-_CLIENT_OF_TASKS: Final = "Client-worker-"
 
 
 def finishes(method: F) -> F:
@@ -93,6 +91,7 @@ class ClientBase(Answering):
         self._owns_cluster = False
         self._functions = Functions()
         self.owner: weakref.ref[Any] | None = None  # the blocking client around this one
+        self._serves_tasks = SERVES_TASKS.get()
         self._context_token: Any = None
         self._starting: asyncio.Task[None] | None = None
         self._finalizer = weakref.finalize(self, _abandon, self.session)
@@ -141,26 +140,37 @@ class ClientBase(Answering):
         elif self._cluster_options:
             raise ValueError(f"Unexpected keyword arguments: {sorted(self._cluster_options)}")
         self.cluster = target.cluster
-        keyring = self._keyring(target)
         try:
+            keyring = self._keyring(target)
             await self.session.open(
                 target.address,
                 keyring,
                 timeout_seconds=self._timeout_seconds,
                 heartbeat_seconds=self._heartbeat_seconds,
                 versions=told_versions(),
-                watches_members=self.owner is None and not self.id.startswith(_OF_TASKS),
+                watches_members=self.owner is None and not self._serves_tasks,
             )
         except BaseException:
-            if self._owns_cluster:
-                self._owns_cluster = False
-                await target.cluster.close()
+            await self._close_owned_cluster()
             raise
+        try:
+            await self._begin(keyring)
+        except BaseException:  # we are connected, and a default perhaps
+            with contextlib.suppress(Exception):
+                await self.close()
+            raise
+
+    async def _begin(self, keyring: Keyring) -> None:
+        """What a client does once it is connected.
+
+        Raises:
+            BaseException: what the user has set to be loaded first raises.
+        """
         differ = mismatch_of(told_versions(), *self.session.machine.versions_met)
         if differ:
-            warnings.warn(differ, VersionMismatchWarning, stacklevel=2)
+            warnings.warn(differ, VersionMismatchWarning, stacklevel=3)
         self._exchange = ReplicaExchange(keyring)
-        if not self.id.startswith(_CLIENT_OF_TASKS):  # what tasks print is for people
+        if not self._serves_tasks:  # what tasks print is for people
             self.session.say(SubscribeTopics(list(ECHOED)))
         self.session.closers.append(self._exchange.close)
         if self.is_default:
@@ -224,9 +234,14 @@ class ClientBase(Answering):
                 await self.session.close()
         finally:
             self._finalizer.detach()
-            if self._owns_cluster:
-                self._owns_cluster = False
-                await self.cluster.close()
+            if self.session.status == "running":  # there was no time left for it
+                self.session.end("client-closed")
+            await self._close_owned_cluster()
+
+    async def _close_owned_cluster(self) -> None:
+        if self._owns_cluster:
+            self._owns_cluster = False
+            await self.cluster.close()
 
     def close_soon(self) -> None:
         """As `close`, from any thread: does not wait for the end of it."""

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import weakref
 from collections.abc import MutableMapping
-from contextvars import Context
+from contextvars import Context, ContextVar
 from importlib import import_module
 from typing import Any, Final
 
@@ -16,6 +16,10 @@ from shoal.observe.inside import TaskHost, current_task
 _making: Final = threading.Lock()
 _client_by_host: Final[weakref.WeakKeyDictionary[TaskHost, Any]] = weakref.WeakKeyDictionary()
 _async_client_by_host: Final[weakref.WeakKeyDictionary[TaskHost, Any]] = weakref.WeakKeyDictionary()
+
+SERVES_TASKS: Final[ContextVar[bool]] = ContextVar("serves_tasks", default=False)
+"""Whether the client that is made is one of those: of many, which few ask for members, and which
+tell nobody what tasks print."""
 
 
 def client_of_task(default: Any) -> Any:
@@ -53,6 +57,7 @@ def _open_client(clients: MutableMapping[TaskHost, Any], host: TaskHost, **kwarg
 def _new(host: TaskHost, *, asynchronous: bool) -> Any:
     """Made in a context of its own, since it outlives the task that asks for it."""
     client = Context().run(
+        _made_for_tasks,
         import_module("shoal.client.client").Client,  # the faces know this module, not it them
         host.scheduler_address,
         security=host.client_keyring,
@@ -64,6 +69,11 @@ def _new(host: TaskHost, *, asynchronous: bool) -> Any:
     for end in (client.close_soon, CLIENTS.end):
         host.before_close.append(end)
     return client
+
+
+def _made_for_tasks(client_class: Any, *args: Any, **kwargs: Any) -> Any:
+    SERVES_TASKS.set(True)
+    return client_class(*args, **kwargs)
 
 
 def _serves(client: Any, host: TaskHost, loop: asyncio.AbstractEventLoop | None) -> bool:

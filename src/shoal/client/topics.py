@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from shoal.client.blocking import CALLBACKS
+from shoal.comms.cancellation import is_our_cancellation
 from shoal.observe import saying
 from shoal.protocol.payload import load
 from shoal.protocol.topics import TopicEvent
@@ -88,7 +89,7 @@ def on_topic_event(session: Hearing, message: TopicEvent, buffers: list[Any]) ->
         return
     try:
         result = subscriber.handler((message.at, load(message.value)))
-    except Exception:
+    except BaseException:  # a SystemExit of a handler must not end the loop
         _logger.exception("The handler of the topic %r raised", message.topic)
         return
     if inspect.isawaitable(result):
@@ -112,7 +113,9 @@ class _Delivery:
 async def _awaited(result: Any, topic: str) -> None:
     try:
         await result
-    except Exception:
+    except BaseException as error:  # as above
+        if is_our_cancellation(error):
+            raise
         _logger.exception("The handler of the topic %r raised", topic)
 
 

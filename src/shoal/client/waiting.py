@@ -83,10 +83,14 @@ async def wait_for(
 
 async def _wait_for_mixed(futures: list[Future], return_when: str) -> None:
     """Wait for futures of several clients, whose loops may be several, too."""
-    async for future in as_completed(futures):
-        has_failed = future.record.status in (ERROR, CANCELLED)
-        if return_when == FIRST_COMPLETED or (return_when == FIRST_EXCEPTION and has_failed):
-            return
+    completed = as_completed(futures)
+    try:
+        async for future in completed:
+            has_failed = future.record.status in (ERROR, CANCELLED)
+            if return_when == FIRST_COMPLETED or (return_when == FIRST_EXCEPTION and has_failed):
+                return
+    finally:
+        completed.clear()
 
 
 def _sorted(futures: list[Future]) -> DoneAndNotDone:

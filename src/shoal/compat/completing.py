@@ -22,8 +22,12 @@ async def wait_for_futures(
 
 async def put_as_completed(fs: Iterable[Any], queue: Any) -> None:
     """Put futures into `queue`, which must not be full, in the order in which they end."""
-    async for future in as_completed(fs):
-        queue.put_nowait(future)
+    completed = as_completed(fs)
+    try:
+        async for future in completed:
+            queue.put_nowait(future)
+    finally:
+        completed.clear()
 
 
 async def first_completed(futures: Iterable[Any]) -> Any:
@@ -32,6 +36,10 @@ async def first_completed(futures: Iterable[Any]) -> Any:
     Raises:
         ValueError: there is none.
     """
-    async for future in as_completed(futures):
-        return future
+    completed = as_completed(futures)
+    try:
+        async for future in completed:
+            return future
+    finally:
+        completed.clear()
     raise ValueError("first_completed needs a future at least")

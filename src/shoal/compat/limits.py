@@ -6,8 +6,7 @@ import logging
 
 from dask.system import CPU_COUNT
 
-from shoal.observe.limits import host_memory_bytes
-from shoal.units import to_nbytes
+from shoal.observe.limits import asked_memory_bytes, host_memory_bytes
 
 
 def parse_memory_limit(
@@ -24,14 +23,8 @@ def parse_memory_limit(
             by threads, None or 0 for none.
         logger: told if it is more than there is, which is what is given then.
     """
-    if memory_limit is None or memory_limit in (0, "0"):
-        return None
     there = host_memory_bytes()
-    if memory_limit == "auto":
-        return int(there * min(1, nthreads / total_cores))
-    if not isinstance(memory_limit, str) and memory_limit <= 1:
-        return int(there * memory_limit)
-    wanted = to_nbytes(memory_limit)
+    wanted = asked_memory_bytes(memory_limit, nthreads, total_cores, there)
     if wanted > there:
         logger.warning("memory_limit=%s is more than this machine has: %d", memory_limit, there)
-    return min(wanted, there)
+    return min(wanted, there) or None

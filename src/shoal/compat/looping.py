@@ -192,16 +192,27 @@ async def run_in_executor_with_context(
 
 
 async def All(args: Any, quiet_exceptions: Any = ()) -> list[Any]:
-    """Wait for all of `args`; their results, in order.  The first that fails raises at once."""
+    """Wait for all of `args`; their results, in order.  The first that fails raises at once.
+
+    Args:
+        quiet_exceptions: not needed: whatever the others raise later is told to nobody.
+    """
     return list(await asyncio.gather(*map(_as_future, args)))
 
 
 async def Any_(args: Any, quiet_exceptions: Any = ()) -> list[Any]:
-    """Wait for the first of `args`; a list with its result in its place and None elsewhere."""
+    """Wait for the first of `args`; a list with its result in its place and None elsewhere.
+
+    Args:
+        quiet_exceptions: not needed, as for `All`.
+    """
     waiting = [_as_future(one) for one in args]
     done, left = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for one in left:
         one.cancel()
+    for one in waiting:
+        if one in done and not one.cancelled():
+            one.exception()  # it was looked at, so nothing is logged of it
     return [one.result() if one in done else None for one in waiting]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -76,3 +78,29 @@ class TwoFaces:
         if error is not None:
             known = isinstance(error, (ShoalError, OSError))  # then its text says all
             _logger.error("The cluster %s: %s", self.name, error, exc_info=None if known else error)
+
+
+def close_from_anywhere(
+    loop: asyncio.AbstractEventLoop | None,
+    close: Callable[[float], Coroutine[Any, Any, None]],
+    deadline: float,
+) -> None:
+    """Close what lives on `loop`, quietly, as nobody is left to tell: from another thread, wait for
+    it; on the loop itself it is closed in the background.  Nothing is left to close if it has
+    ended.
+
+    Args:
+        close: given how many seconds it may take.
+        deadline: on the monotonic clock.
+    """
+    seconds = max(0.0, deadline - time.monotonic())
+    if loop is None or not loop.is_running():
+        return
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        closing = asyncio.run_coroutine_threadsafe(close(seconds), loop)
+        with contextlib.suppress(Exception):
+            closing.result(seconds)
+    else:
+        loop.create_task(close(seconds), name="the end of a cluster")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
@@ -13,6 +12,7 @@ import dask.config
 
 from shoal.comms import ListenError, Publication, new_token, publish_token
 from shoal.comms.tcp import listen_at
+from shoal.deploy.faces import close_from_anywhere
 from shoal.nanny.document import (
     document_of,
     pickled_plugins,
@@ -286,17 +286,7 @@ class LoopSite:
 
     def close_now(self, deadline: float) -> None:
         """See `Site.close_now`.  Nothing is left to close if the loop has ended."""
-        loop, seconds = self._loop, max(0.0, deadline - time.monotonic())
-        if loop is None or not loop.is_running():
-            return
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            closing = asyncio.run_coroutine_threadsafe(self.close(seconds), loop)
-            with contextlib.suppress(Exception):
-                closing.result(seconds)
-        else:
-            loop.create_task(self.close(seconds), name="the end of a cluster")
+        close_from_anywhere(self._loop, self.close, deadline)
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

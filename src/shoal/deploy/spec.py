@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import inspect
 import math
@@ -10,7 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Final
 
-from shoal.deploy.cluster import CORRECTION, Cluster, _open_clusters, close_open_clusters
+from shoal.deploy.cluster import (
+    CLOSE_SECONDS,
+    CORRECTION,
+    Cluster,
+    _open_clusters,
+    close_open_clusters,
+)
+from shoal.deploy.faces import close_from_anywhere
 from shoal.deploy.job import ProcessInterface
 from shoal.deploy.options import check_security
 from shoal.observe.facts import FactsOfScheduler, facts_of_identity
@@ -90,10 +98,16 @@ class SpecCluster(Cluster):
 
     async def _close(self, timeout_seconds: float) -> None:
         going, self.workers = list(self.workers.values()), {}
-        await asyncio.gather(*(worker.close() for worker in going), return_exceptions=True)
-        if self.scheduler is not None and self.shutdown_scheduler:
-            async with asyncio.timeout(timeout_seconds):
+        async with asyncio.timeout(timeout_seconds):
+            await asyncio.gather(  # the scheduler has to close, whatever they do
+                *(_closed(worker, timeout_seconds / 2) for worker in going),
+                return_exceptions=True,
+            )
+            if self.scheduler is not None and self.shutdown_scheduler:
                 await self.scheduler.close()
+
+    def _close_now(self, deadline: float) -> None:
+        close_from_anywhere(self._loop, self._close, deadline)
 
     async def _correct_state(self) -> None:
         """As libraries that change `worker_spec` by themselves call it."""
@@ -102,20 +116,37 @@ class SpecCluster(Cluster):
     async def _correct(self) -> None:
         """Bring the workers in line with the spec; a later call waits for an earlier one."""
         async with self._correcting:
-            going = {name: self.workers[name] for name in self.workers.keys() - self.worker_spec}
+            going = [name for name in list(self.workers) if name not in self.worker_spec]
             if going and self.status is Status.running:
                 names = [str(one) for name in going for one in self._members(name)]
                 await self._ask(lambda n: membership.CloseWorkers(n, self._addresses(names)))
-            for name, worker in going.items():
-                del self.workers[name]
-                await worker.close()
-            coming = [name for name in self.worker_spec if name not in self.workers]
-            address = getattr(self.scheduler, "contact_address", None) or self.scheduler_address
-            for name in coming:
-                self.workers[name] = made(
-                    self.worker_spec[name], address, name=name, token=self.token
-                )
-            await asyncio.gather(*(_awaited(self.workers[name]) for name in coming))
+            outcomes = await asyncio.gather(*map(self._end_entry, going), return_exceptions=True)
+            # A copy, as users scale in threads of theirs.
+            specs = list(self.worker_spec.items())
+            coming = [(name, spec) for name, spec in specs if name not in self.workers]
+            outcomes += await asyncio.gather(
+                *(self._start_entry(name, spec) for name, spec in coming), return_exceptions=True
+            )
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+
+    async def _end_entry(self, name: Any) -> None:
+        """Close a worker; one that can't be closed is tried again by the next correction."""
+        await _closed(self.workers[name], CLOSE_SECONDS)
+        self.workers.pop(name, None)
+
+    async def _start_entry(self, name: Any, spec: Mapping[str, Any]) -> None:
+        """Start a worker; of one that fails nothing stays, so the next correction makes another."""
+        address = getattr(self.scheduler, "contact_address", None) or self.scheduler_address
+        worker = self.workers[name] = made(spec, address, name=name, token=self.token)
+        try:
+            await worker
+        except Exception:
+            with contextlib.suppress(Exception):
+                await _closed(worker, CLOSE_SECONDS)
+            self.workers.pop(name, None)
+            raise
 
     def _addresses(self, names: list[str]) -> list[str]:
         """Of the workers that the scheduler knows by these names."""
@@ -152,8 +183,9 @@ class SpecCluster(Cluster):
         )
         spare = len(self.worker_spec) - wanted
         if spare > 0:
-            waiting = [name for name in self.worker_spec if name not in self.workers]
-            for name in [*waiting, *reversed(self.worker_spec)][:spare]:
+            waiting = [name for name in list(self.worker_spec) if name not in self.workers]
+            going = list(dict.fromkeys([*waiting, *reversed(self.worker_spec)]))
+            for name in going[:spare]:
                 self.worker_spec.pop(name, None)
         while len(self.worker_spec) < wanted:
             self.worker_spec.update(self.new_worker_spec())
@@ -221,12 +253,12 @@ class SpecCluster(Cluster):
     @property
     def plan(self) -> set[Any]:
         """Names of the workers that we want."""
-        return {member for name in self.worker_spec for member in self._members(name)}
+        return {member for name in list(self.worker_spec) for member in self._members(name)}
 
     @property
     def requested(self) -> set[Any]:
         """Names of the workers that have been asked for."""
-        return {member for name in self.workers for member in self._members(name)}
+        return {member for name in list(self.workers) for member in self._members(name)}
 
     @property
     def observed(self) -> set[Any]:
@@ -283,15 +315,30 @@ async def _awaited(worker: Any) -> None:
     await worker
 
 
+async def _closed(worker: Any, timeout_seconds: float) -> None:
+    """Raises TimeoutError: it takes too long."""
+    async with asyncio.timeout(timeout_seconds):
+        await worker.close()
+
+
 async def run_spec(spec: Mapping[Any, Mapping[str, Any]], *args: Any) -> dict[Any, Any]:
     """Start what a spec says, name → worker; entries have `opts`, or `options`.
 
     Args:
         args: for each of them, first of all the scheduler's address.
+
+    Raises:
+        BaseException: what the first that failed raises; all of them are closed then.
     """
     workers = {
         name: made({"options": entry.get("opts", {}), **entry}, *args, name=name)
         for name, entry in spec.items()
     }
-    await asyncio.gather(*(_awaited(worker) for worker in workers.values()))
+    starting = [_awaited(worker) for worker in workers.values()]
+    outcomes = await asyncio.gather(*starting, return_exceptions=True)
+    failures = [outcome for outcome in outcomes if outcome is not None]
+    if failures:
+        closing = [_closed(worker, CLOSE_SECONDS) for worker in workers.values()]
+        await asyncio.gather(*closing, return_exceptions=True)
+        raise failures[0]
     return workers

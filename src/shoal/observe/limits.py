@@ -60,16 +60,20 @@ def memory_limit_bytes(limit: str | float | None, nthreads: int) -> int:
     Raises:
         ValueError: a text that is no size.
     """
+    total = host_memory_bytes()
+    return min(asked_memory_bytes(limit, nthreads, cpu_count(), total), total)
+
+
+def asked_memory_bytes(limit: str | float | None, nthreads: int, ncores: int, total: int) -> int:
+    """As `memory_limit_bytes`, of `ncores` CPUs and `total` bytes of memory; it may be more than
+    there is."""
     if limit is None or limit == 0:
         return 0
-    total = host_memory_bytes()
     if limit == "auto":
-        return int(total * min(1.0, nthreads / cpu_count()))
+        return int(total * min(1.0, nthreads / ncores))
     if isinstance(limit, str):
         try:
             limit = float(limit)
         except ValueError:
-            return min(to_nbytes(limit), total)
-    if limit <= 1:
-        return int(total * limit)
-    return min(int(limit), total)
+            return to_nbytes(limit)
+    return int(total * limit) if limit <= 1 else int(limit)

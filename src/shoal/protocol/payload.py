@@ -22,6 +22,7 @@ from shoal.protocol.measuring import nbytes_at_a_glance
 from shoal.protocol.teaching import (
     BETTER_NAMES,
     MAIN,
+    PROTOCOL,
     has_better_way,
     holds_copies,
     is_by_value,
@@ -41,7 +42,6 @@ DEFAULT_NBYTES: Final = 1_000_000
 """Assumed size in memory of a value that can't be measured."""
 
 _NBYTES_MAX: Final = 2**50  # of one value; thousands of them still add up to what fits a message
-_PROTOCOL: Final = 5
 _QUALIFIED_NAME: Final = type.__dict__["__qualname__"]
 _CONTAINERS: Final = frozenset((list, tuple, dict, set, frozenset))
 _SCALARS: Final = frozenset((type(None), bool, float, complex))
@@ -101,11 +101,11 @@ def dump(value: object, families: Sequence[str] | None = None) -> tuple[bytes, l
     if kind.__name__ in BETTER_NAMES and has_better_way(value):
         dumps = ways.dumps_by_family
     try:
-        header = dumps(value, _PROTOCOL, buffer_callback=in_band)
+        header = dumps(value, PROTOCOL, buffer_callback=in_band)
         if MAIN not in header and not is_by_value():
             if len(header) >= OUT_OF_BAND_NBYTES_MIN and holds_copies(header):
                 buffers.clear()
-                header = ways.dumps_by_family(value, _PROTOCOL, buffer_callback=in_band)
+                header = ways.dumps_by_family(value, PROTOCOL, buffer_callback=in_band)
             return _split(header, buffers)
     except Exception:
         pass  # cloudpickle can do more; if it can't either, its error is the one to show
@@ -151,7 +151,7 @@ def dump_small(value: object, nbytes_max: int) -> bytes | None:
     kind = type(value)
     try:
         if kind in _SCALARS:
-            return pickle.dumps(value, _PROTOCOL)
+            return pickle.dumps(value, PROTOCOL)
         if kind is int:
             if cast(int, value).bit_length() > 8 * nbytes_max:
                 return None
@@ -162,7 +162,7 @@ def dump_small(value: object, nbytes_max: int) -> bytes | None:
             return None  # each item takes at least a byte
         else:
             return _dump_bounded(value, nbytes_max)
-        header = pickle.dumps(value, _PROTOCOL)
+        header = pickle.dumps(value, PROTOCOL)
     except KeyboardInterrupt:
         raise
     except BaseException:
@@ -319,7 +319,7 @@ def _split(stream: bytes, buffers: list[Buffer]) -> tuple[bytes, list[Buffer]]:
     if len(stream) < OUT_OF_BAND_NBYTES_MIN:
         return stream, buffers
     pieces: list[Buffer] = [stream, *buffers]
-    return pickle.dumps(_Nested(pieces), _PROTOCOL, buffer_callback=lambda _: False), pieces
+    return pickle.dumps(_Nested(pieces), PROTOCOL, buffer_callback=lambda _: False), pieces
 
 
 class _Nested:
@@ -343,14 +343,14 @@ def _dump_bounded(value: object, nbytes_max: int) -> bytes | None:
     pickler = pickling.Pickler
     if type(value).__name__ in BETTER_NAMES and has_better_way(value):
         pickler = ways.family_pickler
-    pickler(stream, _PROTOCOL, buffer_callback=stream.refuse_large).dump(value)
+    pickler(stream, PROTOCOL, buffer_callback=stream.refuse_large).dump(value)
     header = b"".join(stream.parts)
     return None if MAIN in header or is_by_value() else header
 
 
 def _dumps(value: object) -> bytes:
     try:
-        stream = pickling.dumps(value, _PROTOCOL)
+        stream = pickling.dumps(value, PROTOCOL)
         if MAIN not in stream and not is_by_value():
             return stream
     except Exception:

@@ -41,6 +41,7 @@ def tls_only_security() -> Security:
 
 
 def gen_tls_cluster(**kwargs: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """As `gen_cluster`, with connections that are encrypted."""
+    """As `gen_cluster`, for tests of encrypted connections: those end with an UnsupportedOption, as
+    services here encrypt nothing."""
     kwargs.setdefault("nthreads", [("tls://127.0.0.1", 1), ("tls://127.0.0.1", 2)])
     return gen_cluster(scheduler="tls://127.0.0.1", security=tls_only_security(), **kwargs)

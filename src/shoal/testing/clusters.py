@@ -23,6 +23,8 @@ from shoal.worker.shell.service import Worker
 
 TIMEOUT_SECONDS: Final = 30
 START_SECONDS: Final = 7
+END_SECONDS: Final = 10
+"""Within which workers have to close, and then the scheduler."""
 DEFAULT_WORKERS: Final = (("127.0.0.1", 1), ("127.0.0.1", 2))
 
 _IGNORED_OPTIONS: Final = frozenset(
@@ -107,9 +109,23 @@ def _without_ignored(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def end_cluster(s: Scheduler, workers: Sequence[Any]) -> None:
-    """Close the workers, then the scheduler."""
-    await asyncio.gather(*(worker.close() for worker in workers))
-    await s.close()
+    """Close the workers, then the scheduler, whatever becomes of those.
+
+    Raises:
+        TimeoutError: one of them takes longer than END_SECONDS.
+        BaseException: what the first that failed raises.
+    """
+    closing = [_closed(worker) for worker in workers]
+    outcomes = await asyncio.gather(*closing, return_exceptions=True)
+    await _closed(s)
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome
+
+
+async def _closed(service: Any) -> None:
+    async with asyncio.timeout(END_SECONDS):
+        await service.close()
 
 
 def validate_state(*servers: Any) -> None:

@@ -25,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 NO_AMM: Final = {"distributed.scheduler.active-memory-manager.start": False}
 _PERIOD_SECONDS: Final = 0.01
+_STATE_SECONDS_MAX: Final = 15.0
 
 
 def _logger_of(name: str | logging.Logger) -> logging.Logger:
@@ -122,14 +123,28 @@ def _give_up(timeout: float, fail_func: Callable[[], Any] | None) -> None:
 
 
 async def wait_for_state(
-    key: Any, state: str | Sequence[str], dask_worker: Any, *, interval: float = _PERIOD_SECONDS
+    key: Any,
+    state: str | Sequence[str],
+    dask_worker: Any,
+    *,
+    interval: float = _PERIOD_SECONDS,
+    timeout: float = _STATE_SECONDS_MAX,
 ) -> None:
-    """Wait until a task is in a state, or one of several, on a worker or a scheduler."""
+    """Wait until a task is in a state, or one of several, on a worker or a scheduler.
+
+    Raises:
+        AssertionError: it is not after `timeout` seconds; the text says in which it is.
+    """
     states = {state} if isinstance(state, str) else set(state)
+    deadline = time.monotonic() + timeout
     while True:
         tasks = getattr(dask_worker, "state", dask_worker).tasks
-        if key in tasks and tasks[key].state in states:
+        found = tasks[key].state if key in tasks else "not there"
+        if found in states:
             return
+        if time.monotonic() > deadline:
+            wanted = " or ".join(sorted(states))
+            raise AssertionError(f"{key!r} is {found}, and not {wanted}, after {timeout:g} s")
         await asyncio.sleep(interval)
 
 

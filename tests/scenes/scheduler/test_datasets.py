@@ -185,3 +185,39 @@ def test_a_value_that_refers_to_what_is_wanted_no_more_is_published_without_it(
 def test_columns_of_different_lengths_are_refused(scene: Scene) -> None:
     with pytest.raises(ProtocolError, match="different lengths"):
         scene.call(PublishDatasets, names=[Key("n")], payloads=[], tasks=[])
+
+
+def test_a_large_dataset_is_let_go_of_some_results_at_a_time() -> None:
+    """Its name is free at once, and others are heard in between."""
+    scene = Scene(forgets_max=3)
+    keys = [f"x{n}" for n in range(8)]
+    a_result(scene, *keys)
+    publish(scene, "n", *keys)
+    publish(scene, "left-published-n", "x0")
+    scene.release(*keys)
+    scene.take()
+    unpublish(scene, "n")
+    freed = scene.take()
+    assert "c: answer ['n']" in freed
+    assert sum(scene.state(key) != "memory" for key in keys) <= 3
+    assert scene.machine.is_forgetting
+    assert scene.machine.wake_at == scene.now
+    publish(scene, "n")
+    scene.advance(0.0)
+    assert not scene.machine.is_forgetting
+    assert list(scene.machine.state.tasks) == ["x0"]
+    assert list(scene.machine.state.keepers) == ["published-left-published-n"]
+
+
+def test_a_new_task_does_not_find_an_old_one_of_a_dataset_that_goes() -> None:
+    """In the same frame as the end of the dataset."""
+    scene = Scene(forgets_max=3)
+    keys = [f"x{n}" for n in range(8)]
+    a_result(scene, *keys)
+    publish(scene, "n", *keys)
+    scene.release(*keys)
+    old = scene.task("x7")
+    unpublish(scene, "n")
+    scene.submit(x7=[])
+    assert scene.task("x7") is not old
+    assert list(scene.machine.state.tasks) == ["x7"]

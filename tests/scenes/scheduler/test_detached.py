@@ -1,6 +1,6 @@
 """Work that nobody waits for runs to its end, can be listed, and can be cancelled."""
 
-from shoal.ids import Key
+from shoal.ids import ClientTaskId, Key
 from shoal.protocol.detached import CancelKeys, DetachedTasks, DetachTasks
 from shoal.scheduler.machine import keeping
 from shoal.scheduler.model.keepers import DETACHED
@@ -135,7 +135,7 @@ def test_a_cancelled_future_ends_its_task_though_it_was_detached(scene: Scene) -
 
 
 def test_what_is_kept_for_a_name_stays_until_it_is_let_go_of(scene: Scene) -> None:
-    """Each want by its own number; a number that has ended changes nothing."""
+    """As often as it was kept; a number that has ended changes nothing."""
     scene.workers("a")
     scene.submit(x=[])
     core = scene.machine._core
@@ -143,7 +143,7 @@ def test_what_is_kept_for_a_name_stays_until_it_is_let_go_of(scene: Scene) -> No
     scene.release("x")
     scene.finish("x")
     assert scene.take() == ["a: run x #1"]
-    for number in (first, first):
+    for number in (first, ClientTaskId(77)):
         keeping.stop_keeping(core, "queue-q", number)
         scene.heartbeat("a")
         assert scene.state("x") == "memory"

@@ -211,3 +211,41 @@ def test_the_number_of_a_claim_is_not_used_for_another(scene: Scene) -> None:
         take(scene, 3)
     with pytest.raises(ProtocolError, match="less than nothing"):
         take(scene, 4, count=-1)
+
+
+def test_a_result_that_is_put_many_times_is_wanted_once_until_all_are_taken(scene: Scene) -> None:
+    """A future is put in three times, and its owner goes."""
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.finish("x")
+    for claim in range(3):
+        put(scene, str(claim), claim, keys=["x"])
+    assert len(scene.task("x").wants) == 2  # c's, and the queue's
+    scene.release("x")
+    for claim in range(3):
+        assert scene.state("x") == "memory"
+        take(scene, claim, "d")
+        end(scene, claim, "d", received=True)
+    assert scene.state("x") == "forgotten"
+    assert not scene.machine.state.keepers
+
+
+def test_a_result_that_was_put_twice_and_is_cancelled_can_be_put_again(scene: Scene) -> None:
+    """What is left of the first wants ends nothing of the new one."""
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.finish("x")
+    for claim in range(2):
+        put(scene, str(claim), claim, keys=["x"])
+    scene.cancel("x", force=True)
+    scene.submit(x=[])
+    scene.finish("x")
+    put(scene, "2", 2, keys=["x"])
+    scene.release("x")
+    for claim in range(2):
+        take(scene, claim, "d")
+        end(scene, claim, "d", received=True)
+    assert scene.state("x") == "memory"
+    take(scene, 2, "d")
+    end(scene, 2, "d", received=True)
+    assert scene.state("x") == "forgotten"

@@ -17,9 +17,10 @@ from shoal.client.completing import as_completed
 from shoal.client.control.calls import MAP_SLICE_TASKS
 from shoal.client.errors import BlockingCall, ClientClosed, NoClient
 from shoal.client.waiting import wait
-from shoal.protocol.messages import ReleaseTasks, SubmitTasks
+from shoal.protocol.messages import ReleaseTasks, SubmitTasks, TaskInMemory
 from tests.programs import ROOT, printed_by
 from tests.unit.client.fake_scheduler import TOKEN, FakeScheduler
+from tests.unit.client.fake_worker import FakeWorker
 
 
 def inc(x):
@@ -287,6 +288,33 @@ def test_ctrl_c_ends_a_wait_and_the_client_lives(client, scheduler):
     assert not future.record.watchers
 
 
+def test_ctrl_c_while_a_result_is_fetched_loses_no_future(client, scheduler, thread):
+    worker = InterruptingWorker()
+    thread.run(worker.__aenter__())
+    scheduler.holds = True
+    future = client.submit(len, "a", key="a")
+    message = thread.run(scheduler.heard_of(SubmitTasks))[0]
+    worker.values[message.first] = "large a"
+    told = TaskInMemory(message.first, message.first, 1000, None, [worker.address], "x.y")
+    client.loop.call_soon_threadsafe(scheduler.say, told)
+    completed = as_completed([future], with_results=True)
+    with pytest.raises(KeyboardInterrupt):
+        next(completed)
+    assert list(completed) == [(future, "large a")]
+    thread.run(worker.__aexit__())
+
+
+class InterruptingWorker(FakeWorker):
+    """Who asks it first is interrupted instead of being answered."""
+
+    def _on_messages(self, connection, messages, buffers):
+        if self.asked:
+            super()._on_messages(connection, messages, buffers)
+        else:
+            self.asked.extend(messages)
+            os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_a_client_that_is_closed_says_so_and_closes_once(scheduler):
     client = Client(scheduler.address, security=TOKEN, set_as_default=False)
     future = client.submit(inc, 1)
@@ -372,6 +400,7 @@ import asyncio
 from shoal.client.blocking import LoopThread
 from shoal.client.client import Client
 from tests.unit.client.fake_scheduler import TOKEN, FakeScheduler
+from tests.unit.client.fake_worker import FakeWorker
 
 scheduler = FakeScheduler()
 LoopThread.acquire().run(scheduler.__aenter__())

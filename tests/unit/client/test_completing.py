@@ -10,6 +10,7 @@ import pytest
 from shoal.client.completing import as_completed
 from shoal.client.errors import UnknownWait, WaitedTooLong
 from shoal.client.waiting import FIRST_COMPLETED, FIRST_EXCEPTION, wait
+from shoal.compat.completing import first_completed, put_as_completed
 from shoal.errors import FutureCancelledError, FuturesCancelledError
 from shoal.protocol.messages import SubmitTasks, TaskErred, TaskInMemory
 from tests.unit.client.fake_scheduler import TOKEN, AsyncClient, play
@@ -241,3 +242,81 @@ def test_nothing_is_waited_for_at_once():
     assert wait([]) == (set(), set())
     assert list(as_completed()) == []
     assert repr(as_completed()) == "<as_completed: waiting=0 done=0>"
+
+
+class SlowWorker(FakeWorker):
+    """Answers no question until it may."""
+
+    def __init__(self):
+        super().__init__()
+        self.was_asked, self.may_answer = asyncio.Event(), False
+        self.on_ask = lambda: None
+
+    def _on_messages(self, connection, messages, buffers):
+        self.was_asked.set()
+        if self.may_answer:
+            super()._on_messages(connection, messages, buffers)
+        else:
+            self.may_answer = True
+            self.on_ask()
+
+
+@pytest.mark.parametrize("is_batch", [False, True], ids=["one", "batch"])
+def test_who_is_interrupted_gets_the_same_future_next(is_batch):
+    async def scenario(client, scheduler):
+        async with SlowWorker() as worker:
+            futures = await large(client, scheduler, worker, "ab")
+            completed = as_completed(futures, with_results=True)
+            take = completed.awaited_batch if is_batch else completed.__anext__
+            taking = asyncio.ensure_future(take())
+            await worker.was_asked.wait()
+            taking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await taking
+            assert completed.count() == 2
+            assert [pair async for pair in completed] == [(f, f"large {f.key}") for f in futures]
+
+    play(scenario)
+
+
+def test_what_was_not_waited_for_to_the_end_is_not_watched():
+    async def scenario(client, scheduler):
+        async with AsyncClient(scheduler.address, security=TOKEN, set_as_default=False) as other:
+            done = client.submit(abs, 1)
+            await done
+            scheduler.holds = True
+            held = other.submit(abs, 2)
+            assert (await wait([done, held], return_when=FIRST_COMPLETED)).done == {done}
+            assert await first_completed([done, held]) is done
+            assert not held.record.watchers
+            with pytest.raises(asyncio.QueueFull):
+                await put_as_completed([done, held], full())
+            assert not held.record.watchers
+
+    play(scenario)
+
+
+def full():
+    queue = asyncio.Queue(1)
+    queue.put_nowait(None)
+    return queue
+
+
+def test_results_that_are_fetched_together_are_of_the_same_client():
+    """Each client's own, whichever came first."""
+
+    async def scenario(client, scheduler):
+        async with FakeWorker() as worker:
+            futures = await large(client, scheduler, worker, "ab")
+            async with AsyncClient(
+                scheduler.address, security=TOKEN, set_as_default=False
+            ) as other:
+                scheduler.holds = False
+                first = other.submit(abs, -1)
+                await first
+                scheduler.holds = True
+                completed = as_completed([first, *futures], with_results=True)
+                assert [r async for _, r in completed] == [1, "large a", "large b"]
+                assert [len(message.tasks) for message in worker.asked] == [2]
+
+    play(scenario)

@@ -4,13 +4,17 @@ import asyncio
 import gc
 import weakref
 
+import dask
 import pytest
 
 from shoal.client.asynchronous import AsyncClient
+from shoal.client.current import default_clients
 from shoal.client.errors import ClientClosed
 from shoal.comms import CommClosedError, ConnectError
 from shoal.errors import FutureCancelledError
 from shoal.protocol.messages import SubmitTasks
+from shoal.protocol.topics import SubscribeTopics
+from tests.programs import printed_by
 from tests.unit.client.fake_scheduler import TOKEN, FakeScheduler, play
 
 
@@ -100,3 +104,86 @@ def test_starting_twice_connects_once():
             await client.close()
 
     asyncio.run(scenario())
+
+
+RAISES = "raised = True\nraise LookupError('not set up')\n"
+HANGS = """
+import asyncio
+
+async def dask_teardown(client):
+    await asyncio.Event().wait()
+"""
+
+
+def test_a_client_whose_preload_raises_leaves_nothing_behind():
+    async def scenario(client, scheduler):
+        before = default_clients()
+        with dask.config.set({"distributed.client.preload": [RAISES]}):
+            failing = AsyncClient(scheduler.address, security=TOKEN)
+            with pytest.raises(LookupError, match="not set up"):
+                await failing
+        assert default_clients() == before
+        assert failing.status == "closed"
+
+    play(scenario)
+
+
+def test_a_client_whose_preload_takes_all_the_time_at_its_end_leaves_all_the_same():
+    async def scenario(client, scheduler):
+        with dask.config.set({"distributed.client.preload": [HANGS]}):
+            leaving = await AsyncClient(scheduler.address, security=TOKEN, set_as_default=False)
+        with pytest.raises(TimeoutError):
+            await leaving.close(timeout=0.01)
+        await asyncio.wait_for(leaving.session.close(), 10)
+        assert leaving.status == "closed"
+
+    play(scenario)
+
+
+def test_only_clients_of_tasks_are_not_told_what_tasks_print():
+    """Not those that a person calls like them."""
+
+    async def scenario(client, scheduler):
+        before = len(await scheduler.heard_of(SubscribeTopics))
+        async with AsyncClient(
+            scheduler.address, security=TOKEN, set_as_default=False, name="worker-3"
+        ):
+            await scheduler.heard_of(SubscribeTopics, before + 1)
+            (registered,) = [
+                message for message in scheduler.heard if "worker-3" in getattr(message, "name", "")
+            ]
+            assert registered.watches_members
+
+    play(scenario)
+
+
+def test_a_wait_that_takes_too_long_says_how_long_it_was():
+    async def scenario(client, scheduler):
+        scheduler.holds = True
+        with pytest.raises(TimeoutError, match="within 5 s"):
+            await client.await_future(client.submit(inc, 1), 0.001, told_seconds=5)
+
+    play(scenario)
+
+
+AT_EXIT = """
+import atexit, sys
+
+threads = []
+
+def show():
+    print(threads)
+
+atexit.register(show)
+import shoal.client.client
+
+def note(event, args):
+    if event == "_thread.start_new_thread":
+        threads.append(str(args[0]))
+
+sys.addaudithook(note)
+"""
+
+
+def test_no_thread_is_started_as_a_process_ends():
+    assert printed_by("-c", AT_EXIT) == "[]\n"

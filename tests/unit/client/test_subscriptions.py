@@ -124,3 +124,24 @@ def test_a_second_handler_is_told_of(caplog):
 @pytest.mark.parametrize("topic", ["print", "warn"])
 def test_what_tasks_say_is_said_again_in_the_thread_of_callbacks(topic):
     assert not Subscriptions().find(topic).is_on_loop
+
+
+def test_a_handler_that_exits_does_not_end_the_loop(caplog):
+    async def scenario():
+        session = ASession(asyncio.get_running_loop())
+
+        def leave(event):
+            raise SystemExit(3)
+
+        async def leave_later(event):
+            raise SystemExit(4)
+
+        session.subscriptions.add("x", leave, is_on_loop=True)
+        session.subscriptions.add("y", leave_later, is_on_loop=True)
+        on_topic_event(session, an_event(1), [])
+        on_topic_event(session, an_event(1, "y"), [])
+        await asyncio.wait(session.subscriptions.running)
+
+    asyncio.run(scenario())
+    assert "SystemExit: 3" in caplog.text
+    assert "SystemExit: 4" in caplog.text

@@ -319,3 +319,17 @@ def test_sizes_that_a_program_registers_are_believed() -> None:
         assert payload.nbytes_of(frame) == 54_321
     finally:
         sizeof._lookup[pandas.DataFrame] = dasks
+
+
+def test_types_that_were_looked_for_are_not_held_for_ever() -> None:
+    def seen(n: int) -> type:
+        kind = type(f"Made{n}", (), {})
+        registry.serializer_of(kind())
+        return kind
+
+    first = seen(0)
+    assert first in registry.plain
+    for n in range(registry.TYPES_MAX):
+        seen(n)
+    assert first not in registry.plain
+    assert len(registry.plain) <= registry.TYPES_MAX

@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from shoal.protocol.families import named, registry
 from shoal.protocol.families.errors import FamilyNotAllowed, NoneOfTheFamilies, NoSuchFamily
+from shoal.protocol.families.pickling import _restore
 from shoal.protocol.payload import OUT_OF_BAND_NBYTES_MIN, Guarded, dump, hand, load
 
 PLAIN: list[Any] = [None, 1, 1.5, "a", b"b", [1, {"a": (2,)}], {1, 2}, 1j, range(3), b"x" * 20_000]
@@ -156,3 +158,63 @@ def test_what_is_handed_over_within_a_process_is_not_read_at_all() -> None:
     moment = datetime.datetime(2026, 1, 1)
     header, buffers = hand(moment)
     assert load(Guarded.of(header, []), buffers) is moment
+
+
+OBJECTS = np.array([1, "a", None, (2.5, b"b")], dtype=object)
+RECORDS = np.array([(1, 2.5)], dtype=[("x", "i4"), ("y", "f8")])
+MASKED = np.ma.MaskedArray([1, 2], mask=[True, False], fill_value=7)
+
+
+@pytest.mark.parametrize("array", [OBJECTS, RECORDS, MASKED], ids=["objects", "records", "masked"])
+def test_what_is_pickled_inside_of_an_array_is_read_if_it_is_of_the_families(array: Any) -> None:
+    (found,) = through([array], ["dask"], ["dask"])
+    assert found.dtype == array.dtype
+    assert found.tolist() == array.tolist()
+
+
+def test_sparse_matrices_are_of_the_family_dask() -> None:
+    scipy = pytest.importorskip("scipy.sparse")
+    matrix = scipy.csr_matrix(np.eye(3))
+    (found,) = through([matrix], ["dask"], ["dask"])
+    assert (found.toarray() == np.eye(3)).all()
+
+
+def hidden_bombs() -> dict[str, tuple[type, dict[str, Any], list[Any]]]:
+    """Types, headers and frames that their deserializers find a bomb in."""
+    bomb = pickle.dumps(Bomb())
+    whole: dict[str, Any] = {"pickle": True, "writeable": ()}
+    raw = {"writeable": [True], "shape": (1,), "strides": (8,)}
+    values = {**raw, "dtype": (0, "<i8")}
+    return {
+        "objects": (np.ndarray, whole, [bomb]),
+        "dtype": (np.ndarray, {**raw, "dtype": (1, bomb)}, [bytes(8)]),
+        "masked": (np.ma.MaskedArray, whole, [bomb]),
+        "fill": (np.ma.MaskedArray, {"values": values, "nframes": 1, "fill": bomb}, [bytes(8)]),
+    }
+
+
+class Hidden:
+    """Travels as an array, and is none."""
+
+    def __init__(self, kind: type, header: dict[str, Any], frames: list[Any]) -> None:
+        self.parts = kind, "", header, *frames
+
+    def __reduce__(self) -> Any:
+        return _restore, self.parts
+
+
+@pytest.mark.parametrize("where", ["objects", "dtype", "masked", "fill"])
+def test_no_code_that_is_hidden_inside_of_an_array_is_run(where: str) -> None:
+    stream = pickle.dumps(Hidden(*hidden_bombs()[where]))
+    with pytest.raises(Ran):
+        load(stream)
+    with pytest.raises(FamilyNotAllowed, match="pickle"):
+        load(Guarded.of(stream, ["dask"]))
+
+
+@pytest.mark.parametrize("name", ["dtype", "other"])
+def test_a_stream_does_not_choose_what_is_imported(name: str) -> None:
+    assert "numpy.testing.print_coercion_tables" not in sys.modules
+    with pytest.raises(FamilyNotAllowed, match="pickle"):
+        load(Guarded.of(f"cnumpy.testing.print_coercion_tables\n{name}\n.".encode(), ["dask"]))
+    assert "numpy.testing.print_coercion_tables" not in sys.modules

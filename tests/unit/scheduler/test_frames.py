@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from shoal.ids import ClientId, ClientTaskId, Key
+from shoal.protocol.detached import CancelKeys, DetachTasks
 from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import (
     CancelTasks,
@@ -194,3 +195,25 @@ def test_many_tasks_of_one_frame_are_made_a_part_at_a_time(
     listener.frames.go_on()
     listener.frames.go_on()
     assert listener.heard[1:] == [("alice", [little, much]), ("alice", [BEAT])]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        DetachTasks([ClientTaskId(n) for n in range(2 * TASKS_MAX + 1)]),
+        CancelKeys([Key(f"x{n}") for n in range(2 * TASKS_MAX + 1)], True, "why"),
+    ],
+    ids=lambda said: type(said).__name__,
+)
+def test_messages_that_name_many_tasks_are_heard_a_part_at_a_time(
+    listener: Listener, alice: Client, said: Any
+) -> None:
+    listener.frames.take(alice, [said])
+    while listener.frames.is_one_due:
+        listener.frames.go_on()
+    parts = [part for _, heard in listener.heard for part in heard]
+    column = msgspec.structs.fields(said)[0].name
+    assert [len(getattr(part, column)) for part in parts] == [TASKS_MAX, TASKS_MAX, 1]
+    joined = [number for part in parts for number in getattr(part, column)]
+    assert msgspec.structs.replace(parts[0], **{column: joined}) == said
+    assert all(len(heard) == 1 for _, heard in listener.heard)

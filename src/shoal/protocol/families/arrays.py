@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from shoal.protocol.families.named import load_part
 from shoal.protocol.families.pickling import dumps_by_value
 from shoal.protocol.families.registry import always, learn
 from shoal.protocol.families.wholes import from_value, to_value
@@ -101,7 +102,8 @@ def _described(dtype: np.dtype[Any]) -> tuple[int, Any]:
 
 def _dtype_of(described: Any) -> np.dtype[Any]:
     form, text = described
-    found: np.dtype[Any] = pickle.loads(text) if form else np.dtype(text)
+    loaded: Any = load_part(text) if form else np.dtype(text)
+    found: np.dtype[Any] = loaded
     return found
 
 
@@ -135,7 +137,8 @@ def to_masked(header: dict[str, Any], frames: list[Any]) -> Any:
     if "mask" in header:
         mask = to_array(header["mask"], frames[nframes:])
     values = to_array(header["values"], frames[:nframes])
-    return np.ma.MaskedArray(values, mask=mask, fill_value=pickle.loads(header["fill"]), copy=False)
+    fill: Any = load_part(header["fill"])
+    return np.ma.MaskedArray(values, mask=mask, fill_value=fill, copy=False)
 
 
 def from_constant(value: Any) -> tuple[dict[str, Any], list[Any]]:

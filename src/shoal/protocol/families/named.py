@@ -12,6 +12,8 @@ import io
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from importlib import import_module
 from typing import Any, Final
 
 from shoal.protocol.families.errors import FamilyNotAllowed, NoneOfTheFamilies, NoSuchFamily
@@ -31,6 +33,9 @@ from shoal.protocol.teaching import PROTOCOL, context
 
 Collect = Callable[[pickle.PickleBuffer], Any]
 
+_allowed: ContextVar[Sequence[str] | None] = ContextVar("families that may be read", default=None)
+"""While a value is loaded that may be of these families only."""
+
 _DEFAULT: Final = ("dask", "pickle")
 _OTHERS: Final = ("cuda", "error")
 """Families that have nothing to do here: GPUs' memory travels by `dask`, and errors as such."""
@@ -40,8 +45,23 @@ _PLAIN: Final = {
 }
 """What streams of plain values may name."""
 _PLAIN_TYPES: Final = frozenset(_PLAIN.values())
-_NUMPY: Final = frozenset(("_frombuffer", "_reconstruct", "dtype", "ndarray", "scalar"))
-"""What streams of numpy's arrays may name of it."""
+_NUMPY_CORE: Final = ("numpy.core", "numpy._core")  # of numpy 1, and of numpy 2
+_NUMPY: Final = frozenset(
+    (
+        *[("numpy", name) for name in ("dtype", "ndarray", "matrix", "recarray", "record")],
+        *[("numpy.rec", name) for name in ("recarray", "record")],
+        *[(f"{core}.multiarray", n) for core in _NUMPY_CORE for n in ("_reconstruct", "scalar")],
+        *[(f"{core}.numeric", "_frombuffer") for core in _NUMPY_CORE],
+        ("numpy._core._internal", "_convert_to_stringdtype_kwargs"),
+        ("numpy.matrixlib.defmatrix", "matrix"),
+    )
+)
+"""What streams of numpy's arrays may name of it, by module and name."""
+_MADE_OF_ARRAYS: Final = frozenset(("scipy", "sparse"))
+"""Libraries whose taught types hold arrays and plain values and no more, so a stream may make one;
+others come by their deserializers alone."""
+_WHERE_TYPES_ARE: Final = {"numpy": "numpy.ma", "pyarrow": "pyarrow.fs", "scipy": "scipy.sparse"}
+"""Library -> what brings its taught types along, if that is not the library itself."""
 _PICKLING: Final = "shoal.protocol.families.pickling"
 _PAYLOAD: Final = "shoal.protocol.payload"
 
@@ -176,7 +196,25 @@ def load_named(stream: Any, buffers: Iterable[Any], allowed: Sequence[str]) -> o
     """
     if "pickle" in allowed:
         return pickle.loads(stream, buffers=buffers)
-    return _CheckedUnpickler(stream, buffers, allowed).load()
+    token = _allowed.set(allowed)
+    try:
+        return _CheckedUnpickler(stream, buffers, allowed).load()
+    finally:
+        _allowed.reset(token)
+
+
+def load_part(stream: Any, buffers: Iterable[Any] = ()) -> object:
+    """What a deserializer finds pickled in its header and frames; of the families that the whole
+    value may be of.
+
+    Raises:
+        FamilyNotAllowed: some of it is of another; no code of it was run.
+        BaseException: whatever its own code raises, if all may be read.
+    """
+    allowed = _allowed.get()
+    if allowed is None:
+        return pickle.loads(stream, buffers=buffers)
+    return load_named(stream, buffers, allowed)
 
 
 class _CheckedUnpickler(pickle.Unpickler):
@@ -197,13 +235,12 @@ class _CheckedUnpickler(pickle.Unpickler):
         if "dask" in self._allowed:
             if (module, name) == (_PICKLING, "_restore"):
                 return _restore_here
-            library = module.partition(".")[0]
-            if library == "numpy" and name in _NUMPY:
+            if (module, name) in _NUMPY:
                 return super().find_class(module, name)
-            if library in MODULES or module in sys.modules:
-                found = super().find_class(module, name)
-                if isinstance(found, type) and dask_deserialize.find(found) is not None:
-                    return _Kind(found)
+            found = _type_there(module, name)
+            if found is not None and dask_deserialize.find(found) is not None:
+                library = module.partition(".")[0]
+                return found if library in _MADE_OF_ARRAYS else _Kind(found)
         raise FamilyNotAllowed("pickle", list(self._allowed))
 
     def _load_nested(self, stream: Any, *buffers: Any) -> object:
@@ -213,6 +250,24 @@ class _CheckedUnpickler(pickle.Unpickler):
         if name not in self._allowed:
             raise FamilyNotAllowed(name, list(self._allowed))
         return _restore(name, header, *frames)
+
+
+def _type_there(module: str, name: str) -> type | None:
+    """A type that a stream names, without running code that the stream chooses: nothing is imported
+    but libraries whose types are taught, and nothing asked of what is looked through."""
+    library = module.partition(".")[0]
+    if module not in sys.modules and library in MODULES:
+        try:
+            import_module(_WHERE_TYPES_ARE.get(library, library))
+        except ImportError:
+            return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        try:
+            found = vars(found).get(part)
+        except TypeError:
+            return None
+    return found if isinstance(found, type) else None
 
 
 class _Kind:

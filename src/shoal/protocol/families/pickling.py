@@ -11,7 +11,7 @@ import io
 import pickle
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Any
 
 from shoal.protocol.families.errors import NoDeserializer, NotBytes
 from shoal.protocol.families.registry import (
@@ -25,9 +25,7 @@ from shoal.protocol.families.registry import (
     takes_context,
     taught,
 )
-from shoal.protocol.teaching import context, pickling
-
-_PROTOCOL: Final = 5
+from shoal.protocol.teaching import PROTOCOL, context, pickling
 
 
 class Pickler(pickle.Pickler):
@@ -96,7 +94,7 @@ def _class_with_its_way(kind: type) -> Any:
         return None  # whoever makes values of it there can't send them, and will be told so
     import cloudpickle
 
-    return _taught_class, (cloudpickle.dumps(kind, _PROTOCOL), *ways)
+    return _taught_class, (cloudpickle.dumps(kind, PROTOCOL), *ways)
 
 
 def _taught_class(stream: bytes, serialize: bytes, deserialize: bytes) -> type:
@@ -160,7 +158,7 @@ def _taken_along(deserialize: Callable[..., Any] | None) -> bytes | str:
     if deserialize is None:
         return "it has registered none"
     try:
-        stream = pickle.dumps(deserialize, _PROTOCOL)
+        stream = pickle.dumps(deserialize, PROTOCOL)
         if b"__main__" not in stream:
             return stream
     except Exception:
@@ -168,7 +166,7 @@ def _taken_along(deserialize: Callable[..., Any] | None) -> bytes | str:
     import cloudpickle
 
     try:
-        by_value: bytes = cloudpickle.dumps(deserialize, _PROTOCOL)
+        by_value: bytes = cloudpickle.dumps(deserialize, PROTOCOL)
         return by_value
     except Exception as error:
         return f"{type(error).__name__}: {error}"

@@ -93,6 +93,8 @@ plain: Final[set[type]] = set(_NEVER)
 """Types that were looked for, and that nothing is registered for."""
 _builtin: dict[type, Serializer] = {}
 """Types that were looked for, and that nobody but the house has registered."""
+TYPES_MAX: Final = 4_000
+"""Of either sort; then all are looked for again, since programs that make types drop them, too."""
 
 
 at_taught: Final[list[Callable[[], None]]] = []
@@ -100,11 +102,16 @@ at_taught: Final[list[Callable[[], None]]] = []
 
 
 def _on_taught() -> None:
+    _look_again()
+    for hear in at_taught:
+        hear()
+
+
+def _look_again() -> None:
+    """Forget which types were looked for."""
     plain.clear()
     plain.update(_NEVER)
     _builtin.clear()
-    for hear in at_taught:
-        hear()
 
 
 def teach_builtin(module: str) -> None:
@@ -148,11 +155,15 @@ def serializer_of(value: object) -> Serializer | None:
         return None
     serialize = _builtin.get(kind) or dask_serialize.find(kind)
     if serialize is None:
+        if len(plain) >= TYPES_MAX:
+            _look_again()
         plain.add(kind)
         return None
     when = _when.get(serialize)
     if when is None:
         return serialize
+    if len(_builtin) >= TYPES_MAX:
+        _look_again()
     _builtin[kind] = serialize
     return serialize if when(value) else None
 

@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+from shoal.protocol.families.named import load_part
 from shoal.protocol.teaching import PROTOCOL
 
 
@@ -35,7 +36,7 @@ def to_value(header: dict[str, Any], frames: list[Any]) -> Any:
         as_was(frame, writeable)
         for frame, writeable in zip(rest, header["writeable"], strict=False)
     ]
-    return pickle.loads(stream, buffers=buffers)
+    return load_part(stream, buffers)
 
 
 def as_was(frame: Any, writeable: bool) -> memoryview:

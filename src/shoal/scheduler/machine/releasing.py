@@ -3,6 +3,7 @@
 from shoal.protocol.messages import ForgetCode
 from shoal.scheduler.machine.copying import drop_attention
 from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.keeping import let_go_of_left
 from shoal.scheduler.machine.placing import unplace
 from shoal.scheduler.machine.waiting import start_all, stop_needing_inputs
 from shoal.scheduler.model.entities import (
@@ -25,12 +26,14 @@ def settle_needs(core: Core) -> None:
     forgotten; then the rest is due in a step of its own.
     """
     state = core.state
+    if state.letting_go and not state.of_no_use:
+        core.nforgets_left -= let_go_of_left(core, core.nforgets_left)
     for _ in range(min(core.nforgets_left, len(state.of_no_use))):
         core.releasing.append(state.of_no_use.popitem()[0])
     while core.starting or core.releasing:
         start_all(core)
         release_all(core)
-    if state.of_no_use:
+    if state.of_no_use or state.letting_go:
         core.wake_by(core.now)
 
 
@@ -40,8 +43,11 @@ def settle_all(core: Core) -> None:
     A release and a new task of the same key may come in one frame, and the new task must not find
     the old one.  Cost: O(tasks that are due).
     """
-    if core.releasing or core.state.of_no_use:
-        core.nforgets_left = len(core.state.tasks)
+    state = core.state
+    if core.releasing or state.of_no_use or state.letting_go:
+        while state.letting_go:
+            let_go_of_left(core, len(state.tasks) + 1)
+        core.nforgets_left = len(state.tasks)
         settle_needs(core)
 
 

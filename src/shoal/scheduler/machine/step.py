@@ -86,7 +86,8 @@ class SchedulerMachine:
     @property
     def is_forgetting(self) -> bool:
         """Whether tasks are to be forgotten in steps to come; the machine asks to be woken."""
-        return bool(self._core.state.of_no_use)
+        state = self._core.state
+        return bool(state.of_no_use or state.letting_go)
 
     @property
     def wake_at(self) -> float | None:

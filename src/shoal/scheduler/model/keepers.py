@@ -18,11 +18,12 @@ class Keeper(Client):
     It is known by its name, in `SchedulerState.keepers`, for as long as it keeps anything.
     """
 
-    __slots__ = ("next_number",)
+    __slots__ = ("further", "next_number")
 
     def __init__(self, name: str, now: float) -> None:
         super().__init__(NOBODY, name, now)
         self.next_number = 1
+        self.further: dict[ClientTaskId, int] = {}  # want -> how often it is kept beyond once
 
     def new_number(self) -> ClientTaskId:
         """For one more want; used once."""

@@ -85,6 +85,7 @@ class SchedulerState:
         self.variables: dict[str, Variable] = {}  # those that are set or waited for
         self.channels: dict[str, Channel] = {}  # those that have subscribers
         self.keepers: dict[str, Keeper] = {}  # wants in the name of what is no client
+        self.letting_go: dict[Keeper, None] = {}  # in steps to come, of all that they keep
 
     def prefix(self, name: str) -> Prefix:
         """The prefix called `name`, made if it is new."""

@@ -12,17 +12,27 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from shoal.ids import ClientTaskId
+from shoal.protocol.detached import CancelKeys, DetachTasks
 from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import CancelTasks, Message, ReleaseTasks, SubmitTasks
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client
 
-LETTING_GO: Final = (ReleaseTasks, CancelTasks)
+T = TypeVar("T")
+
+LETTING_GO: Final = (ReleaseTasks, CancelTasks, CancelKeys)
+
+_COLUMNS: Final[dict[type[Message], str]] = {
+    ReleaseTasks: "tasks",
+    CancelTasks: "tasks",
+    CancelKeys: "keys",
+    DetachTasks: "tasks",
+}
+"""Messages that may be cut, and the part of them that names tasks."""
 
 TASKS_MAX: Final = 2_000
 """Tasks made or let go of in one step, some milliseconds of work; one message more may be cut no
@@ -135,16 +145,18 @@ def _ntasks(said: Message) -> int:
     """How many tasks it takes to be looked at."""
     if isinstance(said, SubmitTasks):
         return len(said.keys)
-    return len(said.tasks) if isinstance(said, LETTING_GO) else 0
+    column = _COLUMNS.get(type(said))
+    return 0 if column is None else len(getattr(said, column))
 
 
 def _pieces(said: Message) -> Iterable[Message]:
-    """The same in several messages, if it lets go of much."""
-    if not isinstance(said, LETTING_GO) or len(said.tasks) <= TASKS_MAX:
+    """The same in several messages, if it names many tasks."""
+    column = _COLUMNS.get(type(said))
+    if column is None or len(getattr(said, column)) <= TASKS_MAX:
         return (said,)
-    return (replace(said, tasks=numbers) for numbers in _cut(said.tasks))
+    return (replace(said, **{column: part}) for part in _cut(getattr(said, column)))
 
 
-def _cut(numbers: list[ClientTaskId]) -> list[list[ClientTaskId]]:
-    starts = range(0, len(numbers), TASKS_MAX)
-    return [numbers[start : start + TASKS_MAX] for start in starts]
+def _cut(column: list[T]) -> list[list[T]]:
+    starts = range(0, len(column), TASKS_MAX)
+    return [column[start : start + TASKS_MAX] for start in starts]
