@@ -178,7 +178,7 @@ def test_preloads_of_a_nanny_are_torn_down_though_its_worker_could_not_start(tmp
 
 def test_a_cluster_whose_workers_can_not_start_tears_down_what_is_beside_them(tmp_path):
     options = {"preload": "1 / 0", "preload_nanny": beside_a_worker(tmp_path)}
-    with dask.config.set({"distributed.nanny.preload": ["raise LookupError('not this one')"]}):
-        with pytest.raises(ShoalError, match="ZeroDivisionError"):
-            LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, **options)
+    settings = dask.config.set({"distributed.nanny.preload": ["raise LookupError('no')"]})
+    with settings, pytest.raises(ShoalError, match="ZeroDivisionError"):
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, **options)
     assert [path.name for path in tmp_path.iterdir()] == ["torn down"]
