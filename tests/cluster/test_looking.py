@@ -281,6 +281,7 @@ def test_a_scheduler_in_this_process_can_be_asked_by_upstream_s_names(tmp_path):
             (worker,) = scheduler.workers.values()
             assert worker.versions["packages"]["dask"] == dask.__version__
         last = DumpArtefact.from_url(str(tmp_path / "last.msgpack.gz"))
+        assert len(last["workers"]) == len(last["scheduler"]["workers"]) == 1
         assert last.missing_workers() == []
 
     asyncio.run(play())

@@ -8,6 +8,7 @@ import dask
 import pytest
 
 from shoal import Client, LocalCluster, Nanny, Scheduler, Worker
+from shoal.errors import ShoalError
 from tests.cluster.commands import FACES, Command, environment
 from tests.cluster.conftest import SMALL
 
@@ -146,3 +147,38 @@ def test_the_command_line_has_them_with_what_it_does_not_know(start, tmp_path):
     for command in (worker, scheduler):
         command.signal(signal.SIGTERM)
         assert command.end() == (0, "")
+
+
+def beside_a_worker(folder):
+    """A preload that leaves a file as it is set up, and removes it as it is torn down."""
+    return (
+        "from pathlib import Path\n"
+        f"folder = Path({str(folder)!r})\n"
+        "def dask_setup(nanny):\n    (folder / str(nanny.name)).touch()\n"
+        "def dask_teardown(nanny):\n"
+        "    (folder / str(nanny.name)).unlink()\n"
+        "    (folder / 'torn down').touch()\n"
+    )
+
+
+def test_preloads_of_a_nanny_are_torn_down_though_its_worker_could_not_start(tmp_path):
+    async def scenario():
+        async with Scheduler() as scheduler:
+            with pytest.raises(ShoalError, match="ZeroDivisionError"):
+                await Nanny(
+                    scheduler.address,
+                    nthreads=1,
+                    preload="1 / 0",
+                    preload_nanny=beside_a_worker(tmp_path),
+                )
+
+    asyncio.run(scenario())
+    assert [path.name for path in tmp_path.iterdir()] == ["torn down"]
+
+
+def test_a_cluster_whose_workers_can_not_start_tears_down_what_is_beside_them(tmp_path):
+    options = {"preload": "1 / 0", "preload_nanny": beside_a_worker(tmp_path)}
+    settings = dask.config.set({"distributed.nanny.preload": ["raise LookupError('no')"]})
+    with settings, pytest.raises(ShoalError, match="ZeroDivisionError"):
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, **options)
+    assert [path.name for path in tmp_path.iterdir()] == ["torn down"]

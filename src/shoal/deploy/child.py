@@ -26,7 +26,7 @@ import dask.config
 from shoal.client.dask_settings import settings_with_client
 from shoal.config import Worker as WorkerSettings
 from shoal.config import read
-from shoal.deploy.lifeline import Lifeline
+from shoal.deploy.lifeline import TEARDOWN_SECONDS_MAX, Lifeline
 from shoal.errors import ShoalError
 from shoal.nanny.descriptors import take_standard_input
 from shoal.nanny.document import load_plugins
@@ -150,6 +150,7 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
             )
 
         worker.at_welcome = tell_that_it_is_there  # its first task may be what it dies of
+        worker.at_plugins_coming = lambda: lifeline.tell({"prepared": True})
         worker.at_first_end = lambda: lifeline.tell({"worked": True})
         if not await _started(worker, lifeline):
             return
@@ -168,6 +169,7 @@ async def _started(worker: Any, lifeline: Lifeline) -> bool:
     end.cancel()
     if not starting.done():
         starting.cancel()
+        worker.teardown_seconds_max = TEARDOWN_SECONDS_MAX
         await asyncio.wait((starting,))
     if starting.cancelled():
         return False
@@ -186,7 +188,9 @@ async def _serve(service: Any, document: dict[str, Any], lifeline: Lifeline) -> 
     await asyncio.wait((end, finished), return_when=asyncio.FIRST_COMPLETED)
     if end.done():  # then a task that goes on is ended with us, which nobody need be warned of
         logging.getLogger("shoal.worker").setLevel(logging.ERROR)
+        service.teardown_seconds_max = TEARDOWN_SECONDS_MAX
     await service.close(reason=end.result() if end.done() else "")
     end.cancel()
     await finished
     lifeline.tell({"left": getattr(service, "close_reason", "")})
+    await lifeline.said_all()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from shoal.nanny.questions import ANSWER, TOPICS, Asking, value_of
 from shoal.observe.reasons import TERMINATED
 from shoal.protocol.running import Outcome
+
+TEARDOWN_SECONDS_MAX: Final = 2.5
+"""What plugins and preloads of a service may take that was asked to close; the rest is for it."""
 
 CLOSE_SECONDS_MAX: Final = 4.0
 """A service that has not closed this long after it was asked to is ended all the same."""
@@ -27,6 +32,9 @@ class Lifeline:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._go: asyncio.Future[dict[str, Any]] | None = None
         self._end: asyncio.Future[str] | None = None
+        self._turn = threading.Lock()
+        self._unsaid: deque[bytes] = deque()  # begun, perhaps; a thread says it
+        self._saying: threading.Thread | None = None
         self._asking = Asking(self.tell)
         self.on_told: Callable[[list[str], bytes], None] | None = None
         """Tells what the parent wants to be told, under topics; on the loop."""
@@ -63,11 +71,45 @@ class Lifeline:
         return await self._asking.ask(operation, argument)
 
     def tell(self, what: Mapping[str, Any]) -> None:
-        """Say `what` to the parent; nothing happens if it is gone."""
+        """Say `what` to the parent; nothing happens if it is gone.
+
+        What doesn't fit into the channel at once is said by a thread, so that nobody waits here.
+        """
+        line = json.dumps(what).encode() + b"\n"
+        with self._turn:
+            if self._saying is None:
+                line = line[self._say_at_once(line) :]
+            if line:
+                self._unsaid.append(line)
+            if self._unsaid and self._saying is None:
+                self._saying = threading.Thread(target=self._say, name="shoal-words", daemon=True)
+                self._saying.start()
+
+    async def said_all(self) -> None:
+        """Wait until everything is said that was told, or the parent is gone."""
+        saying = self._saying
+        if saying is not None:
+            await asyncio.to_thread(saying.join)
+
+    def _say_at_once(self, line: bytes) -> int:
+        """How many bytes of it the channel has taken."""
         try:
-            self._channel.sendall(json.dumps(what).encode() + b"\n")
+            return self._channel.send(line, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
         except OSError:
-            pass  # the thread sees it, too
+            return len(line)  # the thread that listens sees it, too
+
+    def _say(self) -> None:
+        """Say what is unsaid; ends with that."""
+        while True:
+            with self._turn:
+                if not self._unsaid:
+                    self._saying = None
+                    return
+                line = self._unsaid.popleft()
+            with contextlib.suppress(OSError):  # the thread that listens sees it, too
+                self._channel.sendall(line)
 
     def _listen(self) -> None:
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final, Protocol
 
 import dask.config
@@ -22,8 +24,10 @@ from shoal.nanny.document import (
 )
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
-from shoal.observe.preloading import process_preloads
+from shoal.observe.preloading import Preloads, process_preloads
 from shoal.observe.status import Status
+
+_logger = logging.getLogger("shoal.deploy")
 
 _BACKLOG: Final = 2048
 _NEWS_SECONDS: Final = 0.2
@@ -131,6 +135,7 @@ class ProcessSite:
             self._is_scheduler_there,
             start_seconds=timeout_seconds,
             on_end=self._on_end,
+            preloads=None if beside is None else Preloads([]),
         )
         if beside is not None:
             keeper.preloads = process_preloads(keeper, beside, argv)
@@ -139,6 +144,7 @@ class ProcessSite:
             await keeper.instantiate()
         except Exception:
             self._keepers.remove(keeper)
+            await keeper.close(0.0, "it could not start")
             raise
         return keeper
 
@@ -255,8 +261,10 @@ class LoopSite:
             self.address, name=name, host=self._host, token=self.token, **of_worker
         )
         self._workers.append(worker)
-        async with asyncio.timeout(timeout_seconds):
+        async with asyncio.timeout(timeout_seconds) as patience:
+            worker.at_plugins_coming = partial(_be_patient, patience)
             await worker
+            worker.at_plugins_coming = None
         return worker
 
     def is_scheduler_leaving(self) -> bool:
@@ -265,6 +273,7 @@ class LoopSite:
 
     async def end_worker(self, worker: Any, timeout_seconds: float) -> None:
         """See `Site.end_worker`."""
+        worker.teardown_seconds_max = timeout_seconds / 2
         async with asyncio.timeout(timeout_seconds):
             await worker.close(reason="the cluster scales down")
         if worker in self._workers:
@@ -276,17 +285,50 @@ class LoopSite:
             self._serving.cancel()
         # A worker whose task goes on leaves its thread behind, but the scheduler must close.
         for_tasks = min(_TASKS_SECONDS_MAX, timeout_seconds / 2)
-        async with asyncio.timeout(timeout_seconds):
-            await asyncio.gather(
-                *(worker.close(for_tasks, "the cluster closes") for worker in self._workers)
-            )
-            if self.address:  # else it never listened
-                await self.scheduler.close(reason="the cluster closes")
+        for service in (*self._workers, self.scheduler):
+            service.teardown_seconds_max = timeout_seconds / 2
+        if self.scheduler.status is Status.running:  # its plugins may want to ask the workers
+            await _all_in_time(timeout_seconds, self.scheduler.prepare_to_close())
+        await _all_in_time(
+            timeout_seconds,
+            *(worker.close(for_tasks, "the cluster closes") for worker in self._workers),
+        )
+        if self.address:  # else it never listened
+            await _all_in_time(timeout_seconds, self.scheduler.close(reason="the cluster closes"))
         self._workers.clear()
 
     def close_now(self, deadline: float) -> None:
         """See `Site.close_now`.  Nothing is left to close if the loop has ended."""
         close_from_anywhere(self._loop, self.close, deadline)
+
+
+def _be_patient(patience: asyncio.Timeout) -> None:
+    """Wait however long, unless the waiting is over."""
+    if not patience.expired():
+        patience.reschedule(None)
+
+
+async def _all_in_time(seconds: float, *work: Coroutine[Any, Any, object]) -> None:
+    """Wait for all of these; what takes longer is given up, and the log says so.
+
+    Raises:
+        BaseException: what the first of them raises, once all are over.
+    """
+    if not work:
+        return
+    tasks = [asyncio.ensure_future(one) for one in work]
+    done, late = await asyncio.wait(tasks, timeout=seconds)
+    for task in late:
+        task.cancel()
+    if late:
+        _logger.warning(
+            "A cluster closes, and %d of its services in this process did not end within %.3g s: "
+            "a plugin or preload holds up the event loop, or waits for what does not come",
+            len(late),
+            seconds,
+        )
+    for task in done:
+        task.result()
 
 
 def listening_socket(host: str, port: int) -> socket.socket:

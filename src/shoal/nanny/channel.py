@@ -12,7 +12,7 @@ import json
 import os
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 LAST_LINES: Final = 20
@@ -29,7 +29,8 @@ class Channel:
         self._errors, self.their_errors = socket.socketpair()
         self._words.setblocking(False)
         self._errors.setblocking(False)
-        self._lines: deque[bytes] = deque(maxlen=LAST_LINES)
+        self._last: deque[bytes] = deque(maxlen=LAST_LINES)
+        self._turn = asyncio.Lock()  # a second writer would push the first one out of its line
         self._is_closed = False
 
     def close_theirs(self) -> None:
@@ -38,9 +39,10 @@ class Channel:
         self.their_errors.close()
 
     async def say(self, text: bytes) -> None:
-        """Send some lines; nothing happens if nobody is there any more."""
+        """Send some lines, after those that are being sent; nothing happens if nobody is there."""
         with contextlib.suppress(OSError):
-            await asyncio.get_running_loop().sock_sendall(self._words, text)
+            async with self._turn:
+                await asyncio.get_running_loop().sock_sendall(self._words, text)
 
     def let_go(self) -> None:
         """Say nothing more, by which the process knows that it shall close."""
@@ -51,29 +53,35 @@ class Channel:
 
     async def listen(self, hear: Callable[[dict[str, Any]], None]) -> None:
         """Have `hear` told each message, until the process falls silent for ever."""
-        loop = asyncio.get_running_loop()
-        said = b""
-        while piece := await _receive(loop, self._words):
-            *lines, said = (said + piece).split(b"\n")
-            for line in lines:
+        async for line in self._lines_of(self._words):
+            if line.endswith(b"\n"):  # else it ended in the middle of it
                 hear(json.loads(line))
 
     async def read_errors(self, is_running: Callable[[], bool]) -> None:
         """Keep what it writes to stderr until it is ready; from then on it writes to ours."""
+        async for line in self._lines_of(self._errors):
+            self._last.append(line.removesuffix(b"\n"))
+        if is_running() and self._last:
+            _write_to_stderr(b"\n".join(self._last) + b"\n")  # a warning on the way, perhaps
+            self._last.clear()
+
+    async def _lines_of(self, sock: socket.socket) -> AsyncIterator[bytes]:
+        """Each line with its end; the last one may have none.  Cost: that of the bytes."""
         loop = asyncio.get_running_loop()
-        rest = b""
-        while piece := await _receive(loop, self._errors):
-            *lines, rest = (rest + piece).split(b"\n")
-            self._lines.extend(lines)
-        if rest:
-            self._lines.append(rest)
-        if is_running() and self._lines:
-            _write_to_stderr(b"\n".join(self._lines) + b"\n")  # a warning on the way, perhaps
-            self._lines.clear()
+        pieces: list[bytes] = []  # of a line whose end has not come yet
+        while piece := await _receive(loop, sock):
+            *ends, rest = piece.split(b"\n")
+            for end in ends:
+                yield b"".join((*pieces, end, b"\n"))
+                pieces.clear()
+            if rest:
+                pieces.append(rest)
+        if pieces:
+            yield b"".join(pieces)
 
     def last_lines(self) -> str:
         """The end of what it has written to stderr before it was ready."""
-        return b"\n".join(self._lines).decode(errors="replace").strip()
+        return b"\n".join(self._last).decode(errors="replace").strip()
 
     def close(self) -> None:
         """Let go of both sockets.  Safe to call again."""

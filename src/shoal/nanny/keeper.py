@@ -32,7 +32,7 @@ from shoal.nanny.machine import (
     WorkerLeft,
     WorkerReady,
 )
-from shoal.nanny.plugins import NannyPlugins, answer
+from shoal.nanny.plugins import answer, plugins_of
 from shoal.nanny.process import ServiceProcess
 from shoal.nanny.questions import answer_to, argument_of, told
 from shoal.observe.preloading import Preloads, process_preloads
@@ -50,6 +50,9 @@ from shoal.protocol.topics import topic_names
 
 CLOSE_SECONDS: Final = 5.0
 """What a process may take to close before it is ended by signals, if nothing else is said."""
+
+TEARDOWN_SECONDS_MAX: Final = 5.0
+"""What plugins and preloads of a nanny may take together as it closes."""
 
 RESTART_SECONDS: Final = 30.0
 """What ending and starting it may take together, if nothing else is said."""
@@ -87,8 +90,10 @@ class WorkerKeeper:
         settings = config.read(config.Nanny)
         self.env: dict[str, str] = {}
         """Set in the environment of each process from now on; plugins may change it."""
-        self.hooks = NannyPlugins(self)
-        self.preloads = preloads or process_preloads(self, settings.preload, settings.preload_argv)
+        self.hooks = plugins_of(self)
+        if preloads is None:
+            preloads = process_preloads(self, settings.preload, settings.preload_argv)
+        self.preloads = preloads
         self._is_set_up = False
         self._starts_anew = False  # the process that starts is about to be sent away
         self._answering: set[asyncio.Task[None]] = set()  # only to keep them alive
@@ -213,11 +218,15 @@ class WorkerKeeper:
         _logger.debug("%s is closed: %s", self.what, reason)
         self.let_go()
         await self._end_process(timeout)
-        await self.hooks.close()
-        if self._is_set_up:
-            self._is_set_up = False
-            await self.preloads.teardown()
+        await self.end_hooks()
         self._is_over(Status.closed)
+
+    async def end_hooks(self) -> None:
+        """Tear plugins and preloads down, what has been set up of them."""
+        deadline = monotonic() + TEARDOWN_SECONDS_MAX
+        await self.hooks.close(TEARDOWN_SECONDS_MAX)
+        self._is_set_up = False
+        await self.preloads.teardown(max(0.0, deadline - monotonic()))
 
     def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
         """Whatever becomes of the worker from now on, it is not started again."""
@@ -374,6 +383,7 @@ class WorkerKeeper:
             self._died(process, telling.cause_of(error))
             self._has_gone()
             return
+        self._starts_anew = False
         self._feed(WorkerReady())
         if self._machine.phase is Phase.running:
             self.status, self.failure = Status.running, None

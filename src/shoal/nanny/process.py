@@ -79,7 +79,8 @@ class ServiceProcess:
         """Told of what the process asks its nanny; see `questions.py`."""
         self.memory_limit_nbytes = memory_limit_nbytes
         self._scratch_parent = scratch_parent(document.get("config"))
-        self._saying = asyncio.Lock()  # answers go out one after the other
+        self._patience: asyncio.Timeout | None = None  # of whoever waits until it serves
+        self._is_prepared = False  # for however long: plugins take their time
         self._removing = threading.Lock()
         self._is_disowned = False  # it belongs to the process that ours is a fork of
         self._document = document
@@ -139,16 +140,21 @@ class ServiceProcess:
     async def ready(self, timeout_seconds: float) -> dict[str, Any]:
         """Wait until it serves; what it says of itself.
 
+        Once it says that it waits for what plugins have to do, it may take however long.
+
         Raises:
             ProcessDied: it ended first.
             ProcessLate: it was not ready in time.
         """
         assert self._ready is not None
         try:
-            async with asyncio.timeout(timeout_seconds):
+            seconds = None if self._is_prepared else timeout_seconds
+            async with asyncio.timeout(seconds) as self._patience:
                 return await asyncio.shield(self._ready)
         except TimeoutError as error:
             raise ProcessLate(self.what, timeout_seconds, self._last_lines()) from error
+        finally:
+            self._patience = None
 
     async def go(self, words: Mapping[str, Any]) -> None:
         """Tell it that what it waits for is there."""
@@ -157,8 +163,7 @@ class ServiceProcess:
 
     async def answer(self, words: Mapping[str, Any]) -> None:
         """Answer what it has asked; nothing happens if it is gone."""
-        async with self._saying:
-            await self.go(words)
+        await self.go(words)
 
     async def finished(self) -> None:
         """Wait until it has ended, however it does."""
@@ -359,6 +364,12 @@ class ServiceProcess:
     def _hear_left(self, words: dict[str, Any]) -> None:
         self.farewell = words
 
+    def _hear_prepared(self, words: dict[str, Any]) -> None:
+        """The scheduler has heard of it, and lets it in when plugins have done what they do."""
+        self._is_prepared = True
+        if self._patience is not None and not self._patience.expired():
+            self._patience.reschedule(None)
+
     def _hear_leaving(self, words: dict[str, Any]) -> None:
         self.is_leaving = True
 
@@ -399,6 +410,7 @@ WORDS: Final[dict[str, Callable[[ServiceProcess, dict[str, Any]], None]]] = {
     "ask": ServiceProcess._hear_ask,
     "left": ServiceProcess._hear_left,
     "leaving": ServiceProcess._hear_leaving,
+    "prepared": ServiceProcess._hear_prepared,
     "worked": ServiceProcess._hear_worked,
 }
 """First word of what a process says → what becomes of it."""

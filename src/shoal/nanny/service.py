@@ -173,7 +173,11 @@ class Nanny(WorkerKeeper):
             ProcessDied, ProcessLate, OSError: the process could not become a worker.
         """
         self._keyring()  # a missing token is told here, and not by a process
-        await self.instantiate()
+        try:
+            await self.instantiate()
+        except BaseException:
+            await self.end_hooks()
+            raise
         return self
 
     # --- what the keeper needs ---------------------------------------------------------------

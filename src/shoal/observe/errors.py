@@ -75,6 +75,21 @@ class PluginUnknown(ShoalError, ValueError):
         )
 
 
+class HookCancelled(ShoalError, RuntimeError):
+    """A plugin's hook has cancelled something of its own, and let the CancelledError through."""
+
+    def __init__(self, name: str, hook: str) -> None:
+        """`name`: of the plugin."""
+        super().__init__(name, hook)
+        self.name, self.hook = name, hook
+
+    def __str__(self) -> str:
+        return (
+            f"The hook {self.hook} of {self.name!r} ended in a CancelledError, though "
+            "nobody has cancelled it: something that it awaits was cancelled. Catch that there."
+        )
+
+
 class PreloadFailed(ShoalError):
     """A preload can't be read or found."""
 

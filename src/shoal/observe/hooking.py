@@ -6,17 +6,22 @@ list, whose truth is all that a service tests.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
-from shoal.observe.errors import PluginUnknown
+from shoal.comms.cancellation import is_our_cancellation
+from shoal.observe.errors import HookCancelled, PluginUnknown
 
 Called = list[tuple[str, Callable[..., Any]]]
 """Name of a plugin, and its own hook."""
+
+HOOK_ERRORS: Final = (Exception, asyncio.CancelledError)
+"""What a hook may raise: it cancels things of its own, perhaps, and lets that through."""
 
 
 class PluginTable:
@@ -80,7 +85,7 @@ class PluginTable:
                 result = method(*args, **kwargs)
                 if inspect.isawaitable(result):
                     awaited.append((name, result))
-            except Exception as error:
+            except HOOK_ERRORS as error:
                 self.tell(name, hook, error)
             self._charge(name, started)
         return awaited
@@ -93,7 +98,7 @@ class PluginTable:
             for args, kwargs in calls:
                 try:
                     method(*args, **kwargs)
-                except Exception as error:
+                except HOOK_ERRORS as error:
                     self.tell(name, hook, error)
             self._charge(name, started)
 
@@ -101,10 +106,12 @@ class PluginTable:
         """Await what a hook has returned; an error is told, and no more."""
         try:
             await awaited
-        except Exception as error:
+        except HOOK_ERRORS as error:
+            if is_our_cancellation(error):
+                raise
             self.tell(name, hook, error)
 
-    def tell(self, name: str, hook: str, error: Exception) -> None:
+    def tell(self, name: str, hook: str, error: BaseException) -> None:
         """A hook has raised: say so, the first time."""
         if (name, hook) not in self._told:
             self._told[name, hook] = None
@@ -131,3 +138,20 @@ def is_overridden(plugin: Any, base: type[Any], hook: str) -> bool:
 def name_of(plugin: Any, name: str | None = None) -> str:
     """What a plugin is registered as: `name`, or its own, or that of its class and a number."""
     return name or getattr(plugin, "name", None) or f"{type(plugin).__name__}-{uuid4()}"
+
+
+async def end_hook(name: str, hook: str, method: Callable[..., Any], *args: Any) -> None:
+    """Call a hook, and await what it returns.
+
+    Raises:
+        HookCancelled: it has let a CancelledError of its own through.
+        BaseException: what else it raises.
+    """
+    try:
+        outcome = method(*args)
+        if inspect.isawaitable(outcome):
+            await outcome
+    except asyncio.CancelledError as error:
+        if is_our_cancellation(error):
+            raise
+        raise HookCancelled(name, hook) from error

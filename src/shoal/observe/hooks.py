@@ -26,10 +26,15 @@ class SchedulerPlugin:
         """It was registered, or the scheduler starts; awaited.  May be a plain method."""
 
     async def before_close(self) -> None:
-        """The scheduler is about to close; its workers are still connected."""
+        """The scheduler is about to close.
+
+        Its workers are still connected if it is the first to close, as where a client shuts the
+        cluster down, or if they live in the process of a LocalCluster; a LocalCluster of processes
+        ends its workers before.
+        """
 
     async def close(self) -> None:
-        """The scheduler has closed."""
+        """The scheduler has closed, or goes on without this plugin."""
 
     def update_graph(
         self,

@@ -8,6 +8,7 @@ commands, which are given the preload's arguments.  What these two raise is logg
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 import logging
@@ -20,11 +21,18 @@ from time import sleep
 from typing import Any, Final, overload
 
 from shoal.observe.errors import PreloadFailed
+from shoal.observe.hooking import end_hook
 
 logger = logging.getLogger("shoal.preloading")
 
 SETUP: Final = "dask_setup"
 TEARDOWN: Final = "dask_teardown"
+
+TEARDOWN_SECONDS_MAX: Final = 10.0
+"""What all preloads of a service may take as it closes, if nothing else is said."""
+
+DOWNLOAD_SECONDS_MAX: Final = 30.0
+"""Without a byte from the server."""
 
 TRIES: Final = 3
 """Of a download, where the server says that it is overloaded."""
@@ -94,22 +102,38 @@ class Preloads(Sequence[Preload]):
 
     def __init__(self, preloads: list[Preload]) -> None:
         self._preloads = preloads
+        self._started: list[Preload] = []
 
     async def start(self) -> None:
         """Call each `dask_setup`; what one raises is logged."""
         for preload in self._preloads:
+            self._started.append(preload)
             try:
-                await preload.start()
+                await end_hook(preload.name, SETUP, preload.start)
             except Exception:
                 logger.exception("Failed to start preload: %s", preload.name)
 
-    async def teardown(self) -> None:
-        """Call each `dask_teardown`; what one raises is logged."""
-        for preload in self._preloads:
+    async def teardown(self, seconds: float = TEARDOWN_SECONDS_MAX) -> None:
+        """Call `dask_teardown` of each that was started; what one raises is logged.
+
+        Args:
+            seconds: what they may take together; what takes longer is cut short.
+        """
+        deadline = asyncio.get_running_loop().time() + seconds
+        started, self._started = self._started, []
+        for preload in started:
             try:
-                await preload.teardown()
+                async with asyncio.timeout_at(deadline) as patience:
+                    await end_hook(preload.name, TEARDOWN, preload.teardown)
             except Exception:
-                logger.exception("Failed to tear down preload: %s", preload.name)
+                if patience.expired():
+                    logger.warning(
+                        "The teardown of the preload %s is cut short: all together may take %.3g s",
+                        preload.name,
+                        seconds,
+                    )
+                else:
+                    logger.exception("Failed to tear down preload: %s", preload.name)
 
     @overload
     def __getitem__(self, index: int) -> Preload: ...
@@ -218,7 +242,7 @@ def _download(url: str) -> types.ModuleType:
     pause_seconds = PAUSE_SECONDS
     for number in range(1, TRIES + 1):
         try:
-            with urllib.request.urlopen(url) as answer:
+            with urllib.request.urlopen(url, timeout=DOWNLOAD_SECONDS_MAX) as answer:
                 text = answer.read().decode()
                 break
         except urllib.error.HTTPError as error:

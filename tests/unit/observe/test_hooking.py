@@ -1,5 +1,6 @@
 """The table of a service's plugins: who has which hook, and what becomes of what they raise."""
 
+import asyncio
 import logging
 
 import pytest
@@ -94,3 +95,42 @@ def test_a_name_is_its_own_or_that_of_its_class_and_a_number():
     assert name_of(Named(), "given") == "given"
     assert name_of(WorkerPlugin()).startswith("WorkerPlugin-")
     assert name_of(WorkerPlugin()) != name_of(WorkerPlugin())
+
+
+def test_a_hook_that_ends_in_a_cancellation_of_its_own_is_told_like_any_other(table, caplog):
+    class Cancelling(SchedulerPlugin):
+        async def add_client(self, scheduler, client):
+            raise asyncio.CancelledError
+
+        def transition(self, key, start, finish, *args, stimulus_id, **kwargs):
+            raise asyncio.CancelledError
+
+    async def scenario():
+        for name, awaited in table.call("add_client", None, "client"):
+            await table.finish("add_client", name, awaited)
+        table.call("transition", "x", "released", "waiting", stimulus_id="s")
+        table.call_for_each("transition", calls("x"))
+
+    table.add("cancelling", Cancelling())
+    asyncio.run(scenario())
+    assert [record.args for record in caplog.records] == [
+        ("cancelling", "add_client"),
+        ("cancelling", "transition"),
+    ]
+
+
+def test_whoever_waits_for_a_hook_may_be_cancelled(table):
+    class Endless(SchedulerPlugin):
+        async def add_client(self, scheduler, client):
+            await asyncio.Event().wait()
+
+    async def scenario():
+        ((name, awaited),) = table.call("add_client", None, "client")
+        finishing = asyncio.ensure_future(table.finish("add_client", name, awaited))
+        await asyncio.sleep(0)
+        finishing.cancel()
+        await asyncio.gather(finishing, return_exceptions=True)
+        assert finishing.cancelled()
+
+    table.add("endless", Endless())
+    asyncio.run(scenario())

@@ -114,7 +114,7 @@ def test_what_a_preload_itself_raises_is_for_whoever_makes_the_service(service):
 def test_a_download_is_tried_again_where_the_server_is_busy(service, heard, monkeypatch):
     asked = []
 
-    def urlopen(url):
+    def urlopen(url, timeout):
         asked.append(url)
         if len(asked) == 1:
             raise urllib.error.HTTPError(url, 503, "busy", {}, BytesIO())
@@ -131,7 +131,7 @@ def test_a_download_is_tried_again_where_the_server_is_busy(service, heard, monk
 def test_a_download_that_is_not_there_is_not_tried_again(service, monkeypatch):
     asked = []
 
-    def urlopen(url):
+    def urlopen(url, timeout):
         asked.append(url)
         raise urllib.error.HTTPError(url, 404, "not found", {}, BytesIO())
 
@@ -139,3 +139,22 @@ def test_a_download_that_is_not_there_is_not_tried_again(service, monkeypatch):
     with pytest.raises(urllib.error.HTTPError):
         process_preloads(service, "https://example.com/preload", ())
     assert len(asked) == 1
+
+
+def test_what_was_not_started_is_not_torn_down(service):
+    preloads = process_preloads(service, TEXT, ())
+    asyncio.run(preloads.teardown())
+    assert service.calls == []
+
+
+def test_a_teardown_that_takes_too_long_is_cut_short(service, heard):
+    endless = "import asyncio\nasync def dask_teardown(service):\n    await asyncio.Event().wait()"
+
+    async def play():
+        preloads = process_preloads(service, [endless, TEXT], ())
+        await preloads.start()
+        await asyncio.wait_for(preloads.teardown(0.0), 30)
+
+    asyncio.run(play())
+    assert heard.text.count("is cut short") == 1
+    assert service.calls == ["setup", "teardown"]  # which takes no time

@@ -94,3 +94,13 @@ def test_the_story_stays_when_nobody_watches_any_more():
     state.record(Key("x"), "freed")
     watcher.tell()
     assert [finish for _, _, finish in plugin.moves][-1] == "memory"
+
+
+def test_what_was_held_in_another_life_of_the_scheduler_is_kept_no_more():
+    state, watcher, _plugin = watched()
+    state.record(Key("x"), "put here")
+    watcher.tell()
+    state.epoch = Epoch(2)
+    state.record(Key("y"), "put here")
+    watcher.tell()
+    assert list(watcher._states) == ["y"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any, Final
 
 from shoal.observe.hooks import WorkerPlugin
@@ -13,6 +14,10 @@ STREAMS: Final = {"stdout": 1, "stderr": 2}
 """Attribute of `sys` -> the number by which clients know it."""
 
 
+LINE_MAX: Final = 1 << 16
+"""Characters of a line that are kept while its end has not come."""
+
+
 class ForwardOutput(WorkerPlugin):
     """Has clients print what is written to a worker's stdout and stderr by Python."""
 
@@ -21,23 +26,25 @@ class ForwardOutput(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """From now on."""
-        self._taps = [_Tap(worker, name) for name in STREAMS]
+        self._taps += [_Tap(worker, name) for name in STREAMS]
 
     def teardown(self, worker: Any) -> None:
         """No more."""
-        for tap in self._taps:
-            tap.end()
-        self._taps.clear()
+        for tap in reversed(self._taps):  # the last one stands before the others
+            if tap.worker is worker:
+                tap.end()
+        self._taps = [tap for tap in self._taps if tap.worker is not worker]
 
 
 class _Tap:
     """Stands in the place of a stream, and tells what goes through it, line by line."""
 
     def __init__(self, worker: Any, name: str) -> None:
-        self._worker = worker
+        self.worker = worker
         self._name = name
         self._stream = getattr(sys, name)
         self._line = ""
+        self._turn = threading.Lock()  # tasks write from their threads
         self._is_open = True
         setattr(sys, name, self)
 
@@ -45,16 +52,18 @@ class _Tap:
         """Write, and tell whole lines."""
         written = self._stream.write(text)
         if self._is_open:
-            *lines, self._line = (self._line + text).split("\n")
-            if lines:
-                self._tell("\n".join(lines) + "\n")
+            with self._turn:
+                whole, self._line = _cut(self._line + text)
+            if whole:
+                self._tell(whole)
         return written
 
     def flush(self) -> None:
         """Write, and tell what has no end yet."""
         self._stream.flush()
-        if self._is_open and self._line:
+        with self._turn:
             text, self._line = self._line, ""
+        if self._is_open and text:
             self._tell(text)
 
     def end(self) -> None:
@@ -65,7 +74,7 @@ class _Tap:
             setattr(sys, self._name, self._stream)
 
     def _tell(self, text: str) -> None:
-        self._worker.log_event(
+        self.worker.log_event(
             PRINT,
             {
                 "args": (text,),
@@ -80,6 +89,12 @@ class _Tap:
     def __getattr__(self, name: str) -> Any:
         """All else is the stream's."""
         return getattr(self._stream, name)
+
+
+def _cut(text: str) -> tuple[str, str]:
+    """Whole lines, and what has no end yet; a line that has grown too long is cut."""
+    end = len(text) if len(text) > LINE_MAX and "\n" not in text else text.rfind("\n") + 1
+    return text[:end], text[end:]
 
 
 class ForwardLoggingPlugin(WorkerPlugin):

@@ -57,7 +57,9 @@ class InstallPlugin(SchedulerPlugin):
             raise
 
     async def close(self) -> None:
-        """Workers to come need not install it any more."""
+        """Workers to come need not install it any more, unless another takes its place."""
+        if self._scheduler.plugins.get(self.name) not in (None, self):
+            return
         for plugins in (self._scheduler.nanny_plugins, self._scheduler.worker_plugins):
             plugins.pop(self.name, None)
 
@@ -190,9 +192,13 @@ def install(function: Callable[[], None]) -> None:
 def _alone() -> Iterator[None]:
     """Hold a lock of this host, which goes with its holder."""
     path = Path(tempfile.gettempdir()) / f"shoal-install-{os.getuid()}.lock"
-    with path.open("w") as opened:
+    # Whatever others have put under that name is not followed, and nothing is written to it.
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
         fcntl.flock(opened, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(opened)
 
 
 def _failed(tool: str, why: str) -> InstallFailed:

@@ -50,6 +50,8 @@ class UploadFile(WorkerPlugin):
 class _InScheduler(SchedulerPlugin):
     """Has a folder in the scheduler's process."""
 
+    replaces = True  # another one of its name is no mistake: it has newer files
+
     def __init__(self) -> None:
         self._folder = ""
 
@@ -57,8 +59,19 @@ class _InScheduler(SchedulerPlugin):
         self._folder = self._folder or make_scratch()
         return self._folder
 
+    async def start(self, scheduler: Any) -> None:
+        """Send what it has.  Raises what its modules raise; nothing is left then."""
+        try:
+            await self._send(scheduler)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _send(self, scheduler: Any) -> None:
+        """Send what it has."""
+
     async def close(self) -> None:
-        """The folder goes with the scheduler."""
+        """The folder goes with the scheduler, or as another takes the place of this."""
         if self._folder:
             forget_path(self._folder)
             remove_scratch(self._folder)
@@ -76,7 +89,7 @@ class SchedulerUploadFile(_InScheduler):
         self.load = load
         self.content = Path(filepath).read_bytes()
 
-    async def start(self, scheduler: Any) -> None:
+    async def _send(self, scheduler: Any) -> None:
         """Keep it.  Raises what its modules raise."""
         keep_file(self._make_folder(), self.filename, self.content, load=self.load)
 
@@ -119,7 +132,7 @@ class UploadDirectory(_InScheduler):
         self.name = f"upload-directory-{self.folder_name}"
         self.content = pack_folder(path, skip_words, skip)
 
-    async def start(self, scheduler: Any) -> None:
+    async def _send(self, scheduler: Any) -> None:
         """Send it."""
         if self.mode in ("scheduler", "all"):
             unpack(self._make_folder(), self.folder_name, self.content, self.update_path)
@@ -129,6 +142,7 @@ class UploadDirectory(_InScheduler):
             if self.restart_workers:
                 beside = Anew(f"{self.name}-{uuid4()}")
                 await scheduler.register_nanny_plugin(None, beside, beside.name)
+                scheduler.nanny_plugins.pop(beside.name, None)  # later ones start with it
 
 
 class _KeepFolder(WorkerPlugin):

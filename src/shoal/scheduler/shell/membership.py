@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from shoal.comms.exchange import ReplicaExchange
-from shoal.protocol.messages import RegisterClient, RegisterWorker, Shutdown
+from shoal.protocol.messages import RegisterClient, RegisterWorker
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import NO_WORKER, QUEUED, WAITING, Client, Worker
 from shoal.scheduler.shell.host import Beginning
@@ -78,8 +78,7 @@ class Membership:
         """Tell every peer to go; returns when all connections have ended."""
         peers = [*self._peers.values(), *self._strangers]
         for peer in peers:
-            peer.send([Shutdown(reason)])
-            peer.connection.close()
+            peer.send_away(reason)
         await asyncio.gather(*(peer.connection.wait_closed() for peer in peers))
 
     def accept(self, connection: Any) -> None:
@@ -103,9 +102,9 @@ class Membership:
 
         def join() -> None:
             before = self._machine.state.workers.get(message.address)
+            worker = self._machine.worker_joined(message, self.stepping.now())
             if self._plugins.holds_newcomers:
                 peer.hold()
-            worker = self._machine.worker_joined(message, self.stepping.now())
             if before is not None:
                 self._peers.pop(before).connection.close()
                 replaced.append(before)
@@ -171,8 +170,7 @@ class Membership:
         """Have a worker close; what it ran is run elsewhere, and nothing is to blame."""
         peer = self._peers.pop(worker, None)
         if peer is not None:
-            peer.send([Shutdown(reason)])
-            peer.connection.close()
+            peer.send_away(reason)
             stepping = self.stepping
             stepping.step(self._machine.worker_lost, worker, stepping.now(), reason, True)
             self._plugins.worker_gone(worker, reason)

@@ -13,7 +13,13 @@ from shoal.errors import NameTaken
 from shoal.protocol import answers
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.handshake import CLIENT
-from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, Shutdown
+from shoal.protocol.messages import (
+    Message,
+    RegisterClient,
+    RegisterWorker,
+    Shutdown,
+    WorkerHeartbeat,
+)
 from shoal.protocol.topics import TopicEvent
 from shoal.scheduler.machine.table import FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.model.entities import Client, Worker
@@ -85,6 +91,11 @@ class Peer:
             )
         return [message for message in messages if type(message) is not TopicEvent]
 
+    @property
+    def is_held(self) -> bool:
+        """Whether what is to be sent is kept."""
+        return self._held is not None
+
     def hold(self) -> None:
         """From now on, keep what is to be sent."""
         self._held = []
@@ -94,6 +105,12 @@ class Peer:
         held, self._held = self._held, None
         if held:
             self.send(held)
+
+    def send_away(self, reason: str) -> None:
+        """Say why it has to go, though it be held, and end the connection."""
+        self._held = None  # what was kept is for nobody
+        self.send([Shutdown(reason)])
+        self.connection.close()
 
     def send_with_buffers(self, message: Message, buffers: Sequence[Any]) -> None:
         """Send one message with out-of-band buffers, unless the connection has ended."""
@@ -147,8 +164,7 @@ class Peer:
                     self.entity = self._scheduler.worker_joined(self, message)
                 return self.entity
         except NameTaken as error:
-            self.send([Shutdown(str(error))])
-            self.connection.close()
+            self.send_away(str(error))
             return None
         if isinstance(message, RegisterClient) and self.connection.role == CLIENT:
             self.entity = self._scheduler.client_joined(self, message)
@@ -169,7 +185,7 @@ class Peer:
         for message in messages:
             if isinstance(message, REPLIES):
                 self.calls.resolve(message)
-            else:
+            elif not isinstance(message, WorkerHeartbeat):  # it lives
                 self._early.append(message)
 
     def _on_closed(self, reason: Exception | None) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.observe.hooking import name_of
+from shoal.observe.hooking import end_hook, name_of
 from shoal.observe.hooks import NANNY, SCHEDULER, WORKER
 from shoal.protocol import payload
 from shoal.protocol.exceptions import from_failure
@@ -59,15 +58,16 @@ class PluginHost:
         if name in self.plugins:
             if idempotent:
                 return
-            warnings.warn(
-                f"Scheduler already contains a plugin with name {name}; overwriting.",
-                UserWarning,
-                stacklevel=2,
-            )
+            if not getattr(plugin, "replaces", False):
+                warnings.warn(
+                    f"Scheduler already contains a plugin with name {name}; overwriting.",
+                    UserWarning,
+                    stacklevel=2,
+                )
         self.hooks.add(name, plugin)
 
     def remove_plugin(self, name: str | None = None) -> None:
-        """Tell a plugin no more.
+        """Tell a plugin no more, and have it close.
 
         Raises:
             PluginUnknown: none has that name (a ValueError).
@@ -94,14 +94,12 @@ class PluginHost:
         if name in self.plugins and idempotent:
             return
         if hasattr(plugin, "start"):
-            starting = plugin.start(self)
-            if inspect.isawaitable(starting):
-                await starting
+            await end_hook(name, "start", plugin.start, self)
         if self.plugins.get(name) is not plugin:  # else it has added itself
             self.add_plugin(plugin, name=name, idempotent=idempotent)
 
     async def unregister_scheduler_plugin(self, name: str) -> None:
-        """Tell a plugin no more.  Raises PluginUnknown, a ValueError."""
+        """Tell a plugin no more, and have it close.  Raises PluginUnknown, a ValueError."""
         self.remove_plugin(name)
 
     async def register_worker_plugin(

@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 
 from shoal.ids import Key
 from shoal.observe.errors import PluginUnknown
-from shoal.observe.hooking import PluginTable
-from shoal.observe.hooks import WORKER, SchedulerPlugin
+from shoal.observe.hooking import PluginTable, end_hook, is_overridden
+from shoal.observe.hooks import NANNY, WORKER, SchedulerPlugin
 from shoal.observe.reasons import RESTARTED
 from shoal.protocol import payload
 from shoal.protocol.exceptions import to_failure
@@ -58,7 +58,11 @@ HOOKS: Final = (
 )
 
 CLOSE_SECONDS_MAX: Final = 30.0
-"""What one plugin may take as the scheduler closes."""
+"""What one plugin may take to close while the scheduler goes on."""
+
+LARGE_NBYTES: Final = 1_000_000
+NLARGE_MAX: Final = 4
+"""So many workers at a time are sent a plugin that is larger than that."""
 
 RESTART_SECONDS_MAX: Final = 60.0
 """How long whoever registers a plugin waits for the workers that are started anew for it."""
@@ -69,6 +73,10 @@ class Held(Asker, Protocol):
 
     def admit(self, message: RegisterWorker) -> None:
         """A worker that had to wait is registered now."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether what is to be sent is kept."""
 
     def hold(self) -> None:
         """From now on, keep what is to be sent."""
@@ -92,37 +100,68 @@ class Plugins:
         self._watcher: Watcher | None = None
         self._running: set[asyncio.Task[None]] = set()  # only to keep them alive
         self._awaited: list[tuple[Replaced, asyncio.Future[None]]] = []  # sent away, to come again
+        self._large = asyncio.Semaphore(NLARGE_MAX)
 
     # --- the scheduler's own -----------------------------------------------------------------
 
     def add(self, name: str, plugin: Any) -> None:
         """Have a plugin told of everything from now on; it takes the place of one of its name."""
-        if name in self.table.by_name:
-            self.table.remove(name)
+        before = self.table.remove(name) if name in self.table.by_name else None
         self.table.add(name, plugin)
         self._watch()
+        if before is not None and before is not plugin:
+            self._end(name, before)
 
     def remove(self, name: str) -> None:
-        """Tell a plugin no more.  Raises PluginUnknown."""
-        self.table.remove(name)
+        """Tell a plugin no more, and close it.  Raises PluginUnknown."""
+        plugin = self.table.remove(name)
         self._watch()
+        self._end(name, plugin)
+
+    def _end(self, name: str, plugin: Any) -> None:
+        """Close a plugin that was told everything, as the scheduler goes on without it."""
+
+        async def end() -> None:
+            try:
+                async with asyncio.timeout(CLOSE_SECONDS_MAX):
+                    await end_hook(name, "close", plugin.close)
+            except Exception:
+                logger.exception("The plugin %s, which is here no more, did not close", name)
+
+        if is_overridden(plugin, SchedulerPlugin, "close"):
+            self._scheduler.membership.stepping.call_soon(lambda: self._in_background(end()))
 
     def _watch(self) -> None:
         """Look at every step while a plugin wants to know of it."""
-        stepping = self._scheduler.membership.stepping
-        if self._watcher is not None:
+        is_wanted = any(self.table.having(hook) for hook in WATCHED)
+        if self._watcher is not None and is_wanted:
+            self._watcher.look_again()  # what it has heard the beginning of has yet to end
+        elif self._watcher is not None:
             self._watcher.end()
             self._watcher = None
-        if any(self.table.having(hook) for hook in WATCHED):
+        elif is_wanted:
             self._watcher = Watcher(self._scheduler, self._machine, self.table, self.gone)
-        stepping.watcher = self._watcher
+        self._scheduler.membership.stepping.watcher = self._watcher
 
-    async def call_and_wait(self, hook: str) -> None:
-        """Call a hook of everybody; returns when what it started has ended, or takes too long."""
+    async def call_and_wait(self, hook: str, seconds: float) -> None:
+        """Call a hook of everybody; returns when what it started has ended, or takes too long.
+
+        Args:
+            seconds: what all of them may take together; the log names those that take longer.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
         for name, awaited in self.table.call(hook):
             work = asyncio.ensure_future(self.table.finish(hook, name, awaited))
-            await asyncio.wait((work,), timeout=CLOSE_SECONDS_MAX)
-            work.cancel()
+            _, late = await asyncio.wait((work,), timeout=max(0.0, deadline - loop.time()))
+            if late:
+                work.cancel()
+                logger.error(
+                    "The hook %s of the plugin %s is cut short: all together may take %.3g s",
+                    hook,
+                    name,
+                    seconds,
+                )
 
     def call(self, hook: str, *args: Any, **kwargs: Any) -> None:
         """Call a hook of everybody who has it; for coroutines nobody waits."""
@@ -157,10 +196,7 @@ class Plugins:
         restarts = False
         try:
             say(peer, PluginsComing())
-            if message.has_nanny:
-                restarts = await self._prepare_nanny(peer)
-            if not restarts:
-                await self._prepare_worker(peer)
+            restarts = await self._prepare_all(peer, message)
         except OSError:
             return  # it has gone
         except Exception:  # it shall not wait for ever for what is an error of ours
@@ -175,29 +211,55 @@ class Plugins:
             logger.warning("The worker at %s is turned away: %s", message.address, error)
             peer.connection.abort()
 
-    async def _prepare_nanny(self, peer: Held) -> bool:
-        """Have its nanny set up what it has not; whether the worker has to be started anew."""
-        restarts = False
-        sent: dict[str, Plugin] = {}
-        while missing := _missing(self.for_nannies, sent):
-            for plugin in missing:
-                sent[plugin.name] = plugin
-                outcome = await ask_nanny(peer, "plugin-add", _packed(plugin))
-                restarts = restarts or outcome.value == RESTARTS
-        return restarts
+    async def _prepare_all(self, peer: Held, message: RegisterWorker) -> bool:
+        """Have a worker and its nanny set up all that there is in the end, and nothing that has
+        been removed; whether the worker has to be started anew.
 
-    async def _prepare_worker(self, peer: Held) -> None:
-        """Have it set up all that there is in the end, and nothing that has been removed."""
-        sent: dict[str, Plugin] = {}
-        while missing := _missing(self.for_workers, sent):
-            sent.update((plugin.name, plugin) for plugin in missing)
-            await ask(peer, partial(AddPlugins, plugins=missing))
-        for name in [name for name in sent if name not in self.for_workers]:
-            await ask(peer, partial(RemovePlugin, name=name))
+        Plugins may come and go with every answer; nothing comes between the last look and the end.
+        """
+        address, restarts = message.address, False
+        beside: dict[str, Plugin] = {}  # what its nanny has been sent
+        inside: dict[str, Plugin] = {}  # and what it has been sent itself
+        while True:
+            for_nanny = self.for_nannies if message.has_nanny else {}
+            if plugin := _missing(for_nanny, beside):
+                beside[plugin.name] = plugin
+                outcome = await self._add_to_nanny(peer, plugin, _packed(plugin))
+                restarts = restarts or outcome.value == RESTARTS
+                _warn(plugin.name, f"the nanny of the worker at {address}", outcome)
+            elif name := _superfluous(for_nanny, beside):
+                del beside[name]
+                await ask_nanny(peer, "plugin-remove", name.encode())
+            elif restarts:
+                return True
+            elif plugin := _missing(self.for_workers, inside):
+                inside[plugin.name] = plugin
+                outcome = await self._add_to_worker(peer, plugin)
+                _warn(plugin.name, f"the worker at {address}", outcome)
+            elif name := _superfluous(self.for_workers, inside):
+                del inside[name]
+                await ask(peer, partial(RemovePlugin, name=name))
+            else:
+                return False
+
+    async def _add_to_worker(self, peer: Asker, plugin: Plugin) -> Outcome:
+        """Have a worker set a plugin up.  Raises OSError: it has gone."""
+        told: dict[str, Failure] | Outcome = await ask(
+            peer, partial(AddPlugins, plugins=[plugin]), turn=self._turn_of(plugin)
+        )
+        return told if isinstance(told, Outcome) else Outcome(failure=told.get(plugin.name))
+
+    async def _add_to_nanny(self, peer: Asker, plugin: Plugin, packed: bytes) -> Outcome:
+        """Have a worker's nanny set a plugin up.  Raises OSError: the worker has gone."""
+        return await ask_nanny(peer, "plugin-add", packed, turn=self._turn_of(plugin))
+
+    def _turn_of(self, plugin: Plugin) -> asyncio.Semaphore | None:
+        """What large ones wait for, lest there be a copy for every worker at the same time."""
+        return self._large if len(plugin.payload) > LARGE_NBYTES else None
 
     def worker_came(self, peer: Held, worker: Worker) -> None:
-        """A worker has registered; it is held if `holds_newcomers`."""
-        if self.holds_newcomers:
+        """A worker has registered; it is held if `holds_newcomers` was true as it did."""
+        if peer.is_held:
             hooks = self.table.call("add_worker", scheduler=self._scheduler, worker=worker.address)
             self._in_background(self._finish_hooks(peer, worker, hooks))
         else:
@@ -234,11 +296,13 @@ class Plugins:
         self, peer: Held, worker: Worker, hooks: Sequence[tuple[str, Awaitable[Any]]]
     ) -> None:
         """Wait for what hooks have begun, then let the worker have what was kept for it."""
-        if hooks:
-            say(peer, PluginsComing())
-            finishing = (self.table.finish("add_worker", name, hook) for name, hook in hooks)
-            await asyncio.gather(*finishing)
-        peer.release()
+        try:
+            if hooks:
+                say(peer, PluginsComing())
+                finishing = (self.table.finish("add_worker", name, hook) for name, hook in hooks)
+                await asyncio.gather(*finishing)
+        finally:
+            peer.release()
         self._has_come_again(worker)
 
     # --- workers' and nannies' ---------------------------------------------------------------
@@ -249,7 +313,8 @@ class Plugins:
         if plugin.name in known and plugin.idempotent:
             return {}
         known[plugin.name] = plugin
-        return await self._each(kind, lambda worker: self._set_up(worker, kind, plugin))
+        packed = _packed(plugin) if kind == NANNY else b""
+        return await self._each(kind, lambda worker: self._set_up(worker, kind, plugin, packed))
 
     async def unregister_elsewhere(self, kind: str, name: str) -> dict[str, Outcome]:
         """Have all workers, or their nannies, tear a plugin down.  Raises PluginUnknown."""
@@ -274,12 +339,11 @@ class Plugins:
                 found[worker.address] = Outcome(failure=to_failure(outcome, worker=worker.address))
         return found
 
-    async def _set_up(self, worker: Worker, kind: str, plugin: Plugin) -> Outcome:
+    async def _set_up(self, worker: Worker, kind: str, plugin: Plugin, packed: bytes) -> Outcome:
         peer = self._scheduler.peer_of(worker)
         if kind == WORKER:
-            told: dict[str, Failure] | Outcome = await ask(peer, lambda n: AddPlugins(n, [plugin]))
-            return told if isinstance(told, Outcome) else Outcome(failure=told.get(plugin.name))
-        outcome = await ask_nanny(peer, "plugin-add", _packed(plugin))
+            return await self._add_to_worker(peer, plugin)
+        outcome = await self._add_to_nanny(peer, plugin, packed)
         if outcome.value == RESTARTS:
             await self._replace(worker)
         return outcome
@@ -293,7 +357,11 @@ class Plugins:
         self._awaited.append(waiting)
         try:
             self._scheduler.dismiss(worker, RESTARTED)
-            await asyncio.wait((waiting[1],), timeout=RESTART_SECONDS_MAX)
+            _, late = await asyncio.wait((waiting[1],), timeout=RESTART_SECONDS_MAX)
+            if late:
+                logger.warning(
+                    "No worker has taken the place of %s within %.3g s", worker, RESTART_SECONDS_MAX
+                )
         finally:
             self._awaited.remove(waiting)
 
@@ -310,11 +378,22 @@ class Plugins:
         task.add_done_callback(self._running.discard)
 
 
-def _missing(wanted: dict[str, Plugin], sent: dict[str, Plugin]) -> list[Plugin]:
-    """Those that were not sent, in the order in which they were registered."""
-    return [plugin for name, plugin in wanted.items() if sent.get(name) is not plugin]
+def _missing(wanted: dict[str, Plugin], sent: dict[str, Plugin]) -> Plugin | None:
+    """The first that was not sent, in the order in which they were registered."""
+    return next((p for name, p in wanted.items() if sent.get(name) is not p), None)
+
+
+def _superfluous(wanted: dict[str, Plugin], sent: dict[str, Plugin]) -> str | None:
+    """The name of one that was sent, and is gone since."""
+    return next((name for name in sent if name not in wanted), None)
+
+
+def _warn(name: str, where: str, outcome: Outcome) -> None:
+    """Nobody waits for what comes of a plugin where a worker comes late, so the log has it."""
+    if outcome.failure is not None:
+        logger.warning("The plugin %s is not set up at %s: %s", name, where, outcome.failure.text)
 
 
 def _packed(plugin: Plugin) -> bytes:
-    """A plugin for a nanny; see `nanny/asked.py`."""
+    """A plugin for a nanny; see `nanny/plugins.py`."""
     return payload.dump_function((plugin.name, plugin.payload, plugin.idempotent))

@@ -47,6 +47,9 @@ from shoal.scheduler.shell.telling import Telling
 
 logger = logging.getLogger("shoal.scheduler")
 
+TEARDOWN_SECONDS_MAX: Final = 30.0
+"""What a scheduler gives its plugins and preloads, if nobody who ends it gives them less."""
+
 DECODER_BY_ROLE: Final[Mapping[str, Decoder]] = {
     CLIENT: Decoder(ClientToScheduler),
     WORKER: Decoder(WorkerToScheduler),
@@ -58,6 +61,9 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
 
     Everything that upstream's scheduler shows (`tasks`, `workers`, ...) is a read-only view.
     """
+
+    teardown_seconds_max = TEARDOWN_SECONDS_MAX
+    """What its plugins and preloads may take together as it closes."""
 
     def __init__(
         self,
@@ -131,6 +137,7 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
         )
         self._starting: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._preparing: asyncio.Task[None] | None = None  # for its end
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.start().__await__()
@@ -253,6 +260,16 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close(reason))
 
+    async def prepare_to_close(self) -> None:
+        """Have plugins do what they do before it closes, once.
+
+        `close` does it, too; whoever ends the workers before the scheduler has it done before that.
+        """
+        if self._preparing is None:
+            calls = self.hooks.call_and_wait("before_close", self.teardown_seconds_max)
+            self._preparing = asyncio.ensure_future(calls)
+        await asyncio.shield(self._preparing)
+
     async def close(self, reason: str = "closed") -> None:
         """Tell every worker and client, and end; returns when nothing is left of it."""
         if self._starting is None or self.status in (Status.created, Status.failed):
@@ -267,8 +284,9 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
         await self._finished.wait()
 
     async def _close(self, reason: str) -> None:
-        await self.hooks.call_and_wait("before_close")
-        await self.preloads.teardown()
+        deadline = time.monotonic() + self.teardown_seconds_max
+        await self.prepare_to_close()
+        await self.preloads.teardown(max(0.0, deadline - time.monotonic()))
         self.status = Status.closing
         self.membership.close()
         self._publication.withdraw()
@@ -278,7 +296,7 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
         await self.membership.dismiss_all(reason)
         await self.exchange.close()
         await self._listener.wait_closed()
-        await self.hooks.call_and_wait("close")
+        await self.hooks.call_and_wait("close", max(0.0, deadline - time.monotonic()))
         self.hooks.close()
         self.status = Status.closed
         self.recent_logs.close()

@@ -82,11 +82,21 @@ class Stepping:
         """The machine's time (s, monotonic)."""
         return self._loop.time()
 
+    def call_soon(self, function: Callable[[], object]) -> None:
+        """Call a function on our loop, from any thread; never, if nothing is stepped any more."""
+        if self.is_open:
+            self._loop.call_soon_threadsafe(function)
+
     def receive_from_worker(self, worker: Worker, messages: Sequence[Message]) -> None:
         """A worker has spoken."""
         if self.watcher is not None:
             self.watcher.hear_worker(worker, messages)
-        self.step(self._machine.receive_from_worker, worker, messages, self._loop.time())
+        try:
+            self.step(self._machine.receive_from_worker, worker, messages, self._loop.time())
+        except ProtocolError:
+            if self.watcher is not None:
+                self.watcher.unhear(worker)
+            raise
 
     def join_inside(self, hear: Callable[[Sequence[Message]], None]) -> Client:
         """A client of this very process comes, for a while.
@@ -117,7 +127,12 @@ class Stepping:
     def _receive_from_client(self, client: Client, messages: Sequence[Message]) -> None:
         if self.watcher is not None:
             messages = self.watcher.hear_client(client, messages)
-        self.step(self._machine.receive_from_client, client, messages, self._loop.time())
+        try:
+            self.step(self._machine.receive_from_client, client, messages, self._loop.time())
+        except ProtocolError:
+            if self.watcher is not None:
+                self.watcher.unhear(client)
+            raise
 
     def _lose_client(self, client: Client) -> None:
         self.step(self._machine.client_lost, client, self._loop.time())
@@ -159,6 +174,7 @@ class Stepping:
                 "\n".join(str(record) for record in list(self._machine.story)[-50:]),
                 exc_info=True,
             )
+            self.is_open = False  # nothing that it decides now can be relied upon
             self._close_soon("a bug in the scheduler, see its log")
             return
         self._after_step()

@@ -45,10 +45,20 @@ class Watcher:
         self._finished: dict[Key, tuple[str, TaskFinished]] = {}
         self._submitted: list[tuple[Client, SubmitTasks]] = []
         self._arriving: dict[tuple[Client, ClientTaskId], list[SubmitTasks]] = {}
-        self._nrestarts = 0  # that are under way
+        self._restarting: list[Client] = []  # who has asked for it
+        self._keeps_told = False
         self._is_telling = False
-        machine.have_told(self._note if table.having("transition") else None)
-        machine.keep_told(bool(table.having("log_event")))
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Plugins have come or gone: have told what is wanted now, and nothing else."""
+        self._machine.have_told(self._note if self._table.having("transition") else None)
+        keeps_told = bool(self._table.having("log_event"))
+        if keeps_told != self._keeps_told:  # else it would lose what it has kept
+            self._keeps_told = keeps_told
+            self._machine.keep_told(keeps_told)
+        if not self._table.having("update_graph"):
+            self._arriving.clear()
 
     def end(self) -> None:
         """Nobody wants to know any more."""
@@ -60,6 +70,8 @@ class Watcher:
 
     def hear_worker(self, worker: Worker, messages: Sequence[Message]) -> None:
         """What a worker says, before the machine is told."""
+        if not self._table.having("transition"):
+            return
         task_by_id = self._machine.state.task_by_id
         for message in messages:
             if type(message) is TaskFinished:
@@ -74,7 +86,7 @@ class Watcher:
             if type(message) is SubmitTasks:
                 self._submitted.append((client, message))
             elif type(message) is RestartWorkers and message.lets_go:
-                self._nrestarts += 1
+                self._restarting.append(client)
             elif type(message) is RetireWorkers and message.workers is None:
                 told.append(self._without_kept(message))
                 continue
@@ -87,6 +99,12 @@ class Watcher:
         valid = {view.address for view in self._scheduler.valid_workers_downscaling(views)}
         kept = [view.address for view in views if view.address not in valid]
         return replace(message, closing=replace(message.closing or Closing(), kept=kept))
+
+    def unhear(self, speaker: Worker | Client) -> None:
+        """What it has said was refused, and it is sent away: that is no event for anybody."""
+        self._finished.clear()
+        self._submitted = [said for said in self._submitted if said[0] is not speaker]
+        self._restarting = [client for client in self._restarting if client is not speaker]
 
     def forget(self, client: Client) -> None:
         """A client has gone, and with it the graphs that it had not said to their end."""
@@ -103,8 +121,8 @@ class Watcher:
                 self._tell_of_graphs()
                 self._tell_of_transitions()
             self._tell_of_events()
-            nrestarts, self._nrestarts = self._nrestarts, 0
-            for _ in range(nrestarts):
+            restarting, self._restarting = self._restarting, []
+            for _ in restarting:
                 self._table.call("restart", self._scheduler)
         finally:
             self._is_telling = False

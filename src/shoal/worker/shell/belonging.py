@@ -47,13 +47,19 @@ class Belonging:
         self._heartbeat: asyncio.TimerHandle | None = None
         self._reconnecting: asyncio.Task[None] | None = None
 
-    def beat(self) -> None:
-        """Say that the worker lives; from now on, again and again."""
+    def begin(self) -> None:
+        """Say that the worker lives, now and again and again."""
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+        self._beat()
+
+    def _beat(self) -> None:
+        """One sign of life, and in a while another."""
         reopen_standard()
         rss_bytes = self.tell()
         if self._is_watched:  # else the process is not ours alone
             self._feed.look_at_memory(rss_bytes)
-        self._heartbeat = self._loop.call_later(self._feed.heartbeat_seconds, self.beat)
+        self._heartbeat = self._loop.call_later(self._feed.heartbeat_seconds, self._beat)
 
     def tell(self) -> int:
         """Say once how the worker fares; the memory that its process has, in bytes."""

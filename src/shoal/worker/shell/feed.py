@@ -103,6 +103,7 @@ class Feed:
         self._on_close = on_close
         self._after_loss = on_lost
         self._is_over = False
+        self._has_said_leaving = False
         self._watcher: RunWatcher | None = None  # while a plugin wants to know
         self._waiting = WaitingRuns()
         self._trimming = Trimming()
@@ -137,7 +138,7 @@ class Feed:
     def _hearers_by_kind(self) -> dict[type, Callable[[Any], object]]:
         """Kind of message → who hears it beside the machine, or in its stead."""
         return {
-            **dict.fromkeys(OPERATIONS, partial(self._operations.begin, self.link.send)),
+            **dict.fromkeys(OPERATIONS, self._begin),
             **{kind: partial(hear, self._host) for kind, hear in NOTICES.items()},
             Answer: self.link.answered,
             Refusal: self.link.answered,
@@ -148,10 +149,7 @@ class Feed:
         """Leave the cluster, then end everything, in the order in which others notice it."""
         self._is_over = True
         try:
-            self.machine.leave(reason, self._loop.time())
-            for effect in self.machine.take_effects():
-                if isinstance(effect, Send):
-                    self.link.send(effect.messages)
+            self.say_leaving(reason)
         finally:
             await self.link.close()
             self._operations.close()
@@ -162,6 +160,16 @@ class Feed:
             await self.threads.close(timeout_seconds)
             self._executor.shutdown(wait=False, cancel_futures=True)
             self.results.clear()
+
+    def say_leaving(self, reason: str) -> None:
+        """Tell the scheduler that the worker is about to close, once: it sends nothing more."""
+        if self._has_said_leaving:
+            return
+        self._has_said_leaving = True
+        self.machine.leave(reason, self._loop.time())
+        for effect in self.machine.take_effects():
+            if isinstance(effect, Send):
+                self.link.send(effect.messages)
 
     def fail(self, error: Exception) -> None:
         """The machine, or what performs its effects, has an error: end here, and tell."""
@@ -242,6 +250,10 @@ class Feed:
         if nheard:
             messages = [message for message in messages if type(message) not in _NO_EVENTS]
         self.machine.receive(messages, self._loop.time())
+
+    def _begin(self, call: Any) -> None:
+        """A call of the scheduler's, which is answered on the connection that it came on."""
+        self._operations.begin(self.link.sender(), call)
 
     def on_welcomed(self, message: WorkerWelcome) -> None:
         """The scheduler has let the worker in; of which its machine is told as well."""

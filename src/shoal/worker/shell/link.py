@@ -137,6 +137,16 @@ class SchedulerLink:
         if connection is not None and not connection.closed:
             connection.send(messages)
 
+    def sender(self) -> Callable[[Sequence[msgspec.Struct]], None]:
+        """What sends on the connection that is there now, and never on a later one."""
+        connection = self._connection
+
+        def send(messages: Sequence[msgspec.Struct]) -> None:
+            if connection is not None and not connection.closed:
+                connection.send(messages)
+
+        return send
+
     async def call(
         self, make: Callable[[int], Message], *, timeout_seconds: float | None = None
     ) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.functions import call_function
 from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.exceptions import to_failure
@@ -54,7 +55,9 @@ class Operations:
         reply: Message
         try:
             reply = answer(call.request, await operation(self._host, call))
-        except Exception as error:
+        except BaseException as error:
+            if is_our_cancellation(error):
+                raise
             reply = Refusal(call.request, to_failure(error, worker=address))
         try:
             say([reply])

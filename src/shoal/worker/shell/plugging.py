@@ -15,9 +15,10 @@ async def on_add_plugins(worker: Any, call: AddPlugins) -> dict[str, Failure]:
     """Set up what the scheduler has sent."""
     failures: dict[str, Failure] = {}
     for part in call.plugins:
-        failure = await worker.hooks.add_sent(part)
-        if failure is not None:
-            failures[part.name] = failure
+        try:
+            await worker.hooks.add_sent(part.name, part.payload, idempotent=part.idempotent)
+        except Exception as error:
+            failures[part.name] = to_failure(error, worker=worker.address)
     return failures
 
 
@@ -42,7 +43,7 @@ async def on_ask_nanny(worker: Any, call: AskNanny) -> Outcome:
 
 def on_plugins_coming(worker: Any, message: PluginsComing) -> None:
     """The scheduler has heard of us, and takes the time that plugins need."""
-    worker.feed.link.wait_longer()
+    worker.wait_for_plugins()
 
 
 OPERATIONS: Final[dict[type[Message], Any]] = {

@@ -37,6 +37,9 @@ from shoal.worker.shell.views import StateView
 
 logger = logging.getLogger("shoal.worker")
 
+TEARDOWN_SECONDS_MAX: Final = 10.0
+"""What a worker gives its plugins and preloads, if nobody who ends it gives them less."""
+
 CLOSE_SECONDS: Final = 2.0
 """How long `close` waits for tasks that are being executed."""
 
@@ -59,8 +62,14 @@ class Worker(PluginHost, Telling):
     at_welcome: Callable[[], object] | None = None
     """Called once on its loop, when the scheduler has let it in, and before its first task."""
 
+    at_plugins_coming: Callable[[], object] | None = None
+    """Called on its loop when the scheduler lets it in later, once plugins have done their part."""
+
     at_first_end: Callable[[], object] | None = None
     """Called once on its loop, when it has finished its first task."""
+
+    teardown_seconds_max = TEARDOWN_SECONDS_MAX
+    """What its plugins and preloads may take together as it closes."""
 
     close_reason = ""
     """Why it closes, or has closed."""
@@ -194,6 +203,7 @@ class Worker(PluginHost, Telling):
             )
         except BaseException as error:
             if self._closing is None:
+                await self._end_hooks()
                 await self._tear_down(CLOSE_SECONDS, f"it could not start: {error!r}")
                 self.status = Status.failed
                 self._finished.set()
@@ -202,7 +212,7 @@ class Worker(PluginHost, Telling):
             self.status = Status.running
             live_workers.add(self)
             assert self._belonging is not None
-            self._belonging.beat()
+            self._belonging.begin()
         return self
 
     async def _set_up(self) -> Feed:
@@ -313,13 +323,23 @@ class Worker(PluginHost, Telling):
                     function()
                 except Exception:
                     logger.exception("Worker %s closes, in spite of an error", self.address)
-            await self.hooks.close()
-            await self.preloads.teardown()
-            await self._tear_down(timeout_seconds, reason)
+            try:
+                if self._feed is not None:
+                    self._feed.say_leaving(reason)  # no task shall come to where no plugin is left
+            finally:
+                spent_seconds = await self._end_hooks()
+                await self._tear_down(max(0.0, timeout_seconds - spent_seconds), reason)
         finally:
             self.status = Status.closed
             assert self._finished is not None
             self._finished.set()
+
+    async def _end_hooks(self) -> float:
+        """Have plugins and preloads torn down; the time that took (s), which tasks have had too."""
+        started_at, seconds = self._loop.time(), self.teardown_seconds_max
+        await self.hooks.close(seconds)
+        await self.preloads.teardown(seconds - (self._loop.time() - started_at))
+        return self._loop.time() - started_at
 
     async def _tear_down(self, timeout_seconds: float, reason: str) -> None:
         if self._belonging is not None:
@@ -332,6 +352,17 @@ class Worker(PluginHost, Telling):
             await self._listener.wait_closed()
         self._folder.remove()
         self._end_telling()
+
+    def wait_for_plugins(self) -> None:
+        """The scheduler has heard of us, and takes the time that plugins need.
+
+        Whoever waits for us may wait on; and from now on there are signs of life.
+        """
+        assert self._belonging is not None
+        self.feed.link.wait_longer()
+        self._belonging.begin()
+        if self.at_plugins_coming is not None:
+            self.at_plugins_coming()
 
     def _on_lost(self, reason: Exception | None) -> None:
         if self._closing is None and self._belonging is not None:

@@ -61,6 +61,7 @@ class RunWatcher:
         self._machine_state = state
         self._table = table
         self._states: dict[Key, str] = {}
+        self._epoch = state.epoch
         self._story = state.story = _Told(state.story, state.story.maxlen)
         self._is_telling = False
 
@@ -78,6 +79,9 @@ class RunWatcher:
         """A step is over."""
         if self._is_telling or not self._story.heard:
             return
+        if self._machine_state.epoch != self._epoch:  # what it held is gone, without a word
+            self._epoch = self._machine_state.epoch
+            self._states.clear()
         self._is_telling = True
         try:
             while self._story.heard:

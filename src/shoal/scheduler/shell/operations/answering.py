@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from shoal.comms import AuthenticationError
+from shoal.comms.cancellation import is_our_cancellation
 from shoal.protocol.answers import Refusal
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.handshake import CLIENT
@@ -44,7 +45,9 @@ class Answering:
                     f"{type(call).__name__} is for clients"
                 )
             reply = await operation(self._scheduler, call)
-        except Exception as error:
+        except BaseException as error:
+            if is_our_cancellation(error):
+                raise
             reply = Refusal(call.request, to_failure(error))
         try:
             if isinstance(reply, tuple):

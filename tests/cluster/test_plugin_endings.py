@@ -1,0 +1,171 @@
+"""How plugins end: as they are replaced, as their service closes, and when they take too long."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import time
+import warnings
+
+import pytest
+
+from shoal import Client, LocalCluster, Scheduler, SchedulerPlugin, Worker, WorkerPlugin
+from shoal.observe.plugins.sending import SchedulerUploadFile
+from tests.cluster.conftest import SMALL
+
+
+@contextlib.contextmanager
+def heard():
+    """What is told comes to whoever reads all of the log, and not to stderr."""
+    logger = logging.getLogger("shoal")
+    before, logger.propagate = logger.propagate, True
+    try:
+        yield
+    finally:
+        logger.propagate = before
+
+
+def play(scenario):
+    return asyncio.run(asyncio.wait_for(scenario, 30))
+
+
+class Closing(SchedulerPlugin):
+    """Says that it was closed."""
+
+    name = "closing"
+    replaces = True
+
+    def __init__(self, mark, closed):
+        self.mark, self.closed = mark, closed
+
+    async def close(self):
+        self.closed.append(self.mark)
+
+
+async def until(is_so):
+    while not is_so():
+        await asyncio.sleep(0)
+
+
+def test_a_plugin_of_the_scheduler_is_closed_however_it_goes():
+    async def scenario():
+        async with Scheduler(protocol="inproc") as scheduler:
+            await scheduler.register_scheduler_plugin(Closing("replaced", closed))
+            await scheduler.register_scheduler_plugin(Closing("removed", closed))
+            await until(lambda: closed == ["replaced"])
+            await scheduler.unregister_scheduler_plugin("closing")
+            await until(lambda: closed == ["replaced", "removed"])
+            await scheduler.register_scheduler_plugin(Closing("at the end", closed))
+
+    closed = []
+    play(scenario())
+    assert closed == ["replaced", "removed", "at the end"]
+
+
+def test_a_file_that_is_sent_again_leaves_one_folder_and_no_warning(tmp_path):
+    async def scenario():
+        path = tmp_path / "sent_twice.txt"
+        path.write_text("hello")
+        async with Scheduler(protocol="inproc") as scheduler:
+            first, second = (SchedulerUploadFile(str(path)) for _ in range(2))
+            await scheduler.register_scheduler_plugin(first)
+            folder = first._folder
+            assert os.path.isdir(folder)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                await scheduler.register_scheduler_plugin(second)
+            await until(lambda: not os.path.exists(folder))
+            last = second._folder
+            assert os.path.isdir(last)
+        assert not os.path.exists(last)
+
+    play(scenario())
+
+
+def test_a_file_that_can_not_be_imported_leaves_no_folder(tmp_path):
+    async def scenario():
+        path = tmp_path / "sent_in_vain.py"
+        path.write_text("1 / 0")
+        async with Scheduler(protocol="inproc") as scheduler:
+            plugin = SchedulerUploadFile(str(path))
+            with pytest.raises(ZeroDivisionError):
+                await scheduler.register_scheduler_plugin(plugin)
+            assert plugin._folder == ""
+
+    play(scenario())
+
+
+def test_a_worker_is_given_nothing_more_while_its_plugins_are_torn_down():
+    class Looking(WorkerPlugin):
+        def __init__(self, scheduler):
+            self.scheduler = scheduler
+
+        async def teardown(self, worker):
+            (known,) = self.scheduler.machine.state.workers.values()
+            await until(lambda: known.is_leaving)
+            seen.append(worker.address)
+
+    async def scenario():
+        async with Scheduler(protocol="inproc") as scheduler:
+            worker = Worker(scheduler.address, plugins=[Looking(scheduler)])
+            worker.teardown_seconds_max = 20.0
+            async with worker:
+                pass
+            assert seen == [worker.address]
+
+    seen = []
+    play(scenario())
+
+
+def test_a_cluster_closes_in_time_though_a_plugin_does_not_end(caplog):
+    class Endless(WorkerPlugin):
+        async def teardown(self, worker):
+            await asyncio.Event().wait()
+
+    class EndlessToo(SchedulerPlugin):
+        name = "endless too"
+
+        async def close(self):
+            await asyncio.Event().wait()
+
+    with heard():
+        cluster = LocalCluster(processes=False, **SMALL, plugins=[Endless()])
+        with Client(cluster) as client:
+            client.register_plugin(EndlessToo())
+        started_at = time.monotonic()
+        cluster.close(timeout=1.0)
+    assert time.monotonic() - started_at < 4.0
+    assert cluster.scheduler.status == "closed"
+    cut = [text for text in caplog.messages if "is cut short" in text]
+    assert len([text for text in cut if "Worker plugin" in text]) == 2
+    assert len([text for text in cut if "endless too" in text]) == 1
+
+
+def test_what_plugins_do_before_the_end_of_a_cluster_they_do_while_it_has_workers():
+    class Last(SchedulerPlugin):
+        async def start(self, scheduler):
+            self.scheduler = scheduler
+
+        async def before_close(self):
+            nworkers.append(len(self.scheduler.workers))
+
+    nworkers = []
+    with LocalCluster(processes=False, **SMALL) as cluster:
+        cluster.sync(cluster.scheduler.register_scheduler_plugin, Last())
+    assert nworkers == [2]
+
+
+def test_a_scheduler_with_a_bug_decides_nothing_more(caplog):
+    async def scenario():
+        async with Scheduler(protocol="inproc") as scheduler:
+            stepping = scheduler.membership.stepping
+            stepping.step(lambda: 1 / 0)
+            assert not stepping.is_open
+            stepping.step(steps.append, "one more")
+            await scheduler.finished()
+
+    steps = []
+    with heard():
+        play(scenario())
+    assert steps == []
+    assert "bug in the scheduler's machine" in caplog.text
