@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 import dask.config
-import msgspec
 
 from shoal.config import SECTIONS
+from shoal.config.base import setting_names
 from shoal.config.legacy import LEGACY
+from shoal.config.unheeded import CARRIED, UNHEEDED
 
-BESIDE: Final[dict[str, Any]] = {
-    "version": 2,
-    "admin.event-loop": "asyncio",
-    "comm.default-scheme": "tcp",
-    "worker.multiprocessing-method": "spawn",
-}
+BESIDE: Final[dict[str, Any]] = CARRIED | {old: each.default for old, each in UNHEEDED.items()}
 """Those that are no settings of shoal, but are read by programs, or by functions in `compat`."""
 
+OTHERWISE: Final[dict[str, Any]] = {"admin.event-loop": "tornado"}
+"""Those whose default has another word in `distributed`."""
 
 RENAMED: Final[dict[str, str]] = {
     "allowed-failures": "scheduler.allowed-failures",
@@ -28,6 +26,10 @@ RENAMED: Final[dict[str, str]] = {
     "default-data-size": "scheduler.default-data-size",
     "default-scheme": "comm.default-scheme",
     "diagnostics-link": "dashboard.link",
+    "distributed.comm.recent-messages-log-length": "admin.low-level-log-length",
+    "distributed.p2p.disk": "p2p.storage.disk",
+    "distributed.scheduler.events-log-length": "admin.low-level-log-length",
+    "distributed.scheduler.transition-log-length": "admin.low-level-log-length",
     "heartbeat-interval": "client.heartbeat",
     "log-format": "admin.log-format",
     "log-length": "admin.log-length",
@@ -36,11 +38,13 @@ RENAMED: Final[dict[str, str]] = {
     "profile-cycle-interval": "worker.profile.cycle",
     "profile-interval": "worker.profile.interval",
     "recent-messages-log-length": "admin.low-level-log-length",
+    "rmm": "rmm",
     "socket-backlog": "comm.socket-backlog",
     "tcp-timeout": "comm.timeouts.tcp",
     "tick-maximum-delay": "admin.tick.limit",
     "tick-time": "admin.tick.interval",
     "transition-log-length": "admin.low-level-log-length",
+    "ucx": "comm.ucx",
     "use-file-locking": "worker.use-file-locking",
     "work-stealing": "scheduler.work-stealing",
     "worker-memory-pause": "worker.memory.pause",
@@ -49,7 +53,8 @@ RENAMED: Final[dict[str, str]] = {
     "worker-memory-terminate": "worker.memory.terminate",
     "worker-ttl": "scheduler.worker-ttl",
 }
-"""What settings were called before they had sections; dask warns, and reads the new name."""
+"""What settings were called in their time; dask reads the new name, and warns whoever sets the old
+one in a program."""
 
 
 def old_defaults() -> dict[str, Any]:
@@ -59,9 +64,10 @@ def old_defaults() -> dict[str, Any]:
     """
     values = {}
     for section in SECTIONS:
-        for field, value in msgspec.structs.asdict(section()).items():
-            values[f"{section.path}.{_setting_name(section, field)}"] = value
-    return BESIDE | {old: values[new] for old, new in LEGACY.items()}
+        defaults = section()
+        for field, last in setting_names(section).items():
+            values[f"{section.path}.{last}"] = getattr(defaults, field)
+    return BESIDE | {old: values[new] for old, new in LEGACY.items()} | OTHERWISE
 
 
 def enter_defaults() -> None:
@@ -73,11 +79,7 @@ def enter_defaults() -> None:
         for part in sections:
             inner = inner.setdefault(part, {})
         inner[last] = value
-    dask.config.update_defaults({"distributed": tree})
     for old, new in RENAMED.items():
         dask.config.deprecations.setdefault(old, f"distributed.{new}")
-
-
-def _setting_name(section: type[msgspec.Struct], field: str) -> str:
-    encoded = dict(zip(section.__struct_fields__, section.__struct_encode_fields__, strict=True))
-    return encoded[field]
+    dask.config.rename({old: f"distributed.{new}" for old, new in RENAMED.items()})
+    dask.config.update_defaults({"distributed": tree})

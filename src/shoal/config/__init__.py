@@ -11,14 +11,16 @@ table in `legacy.py`); then the default.  Read a section when a service starts, 
 
 from shoal.config.base import Settings
 from shoal.config.errors import SettingError
-from shoal.config.reading import read
+from shoal.config.reading import full_name_of, read
 from shoal.config.sections import (
     SECTIONS,
     Adaptive,
     Client,
     Comm,
     Dashboard,
+    Deploying,
     Histories,
+    Logs,
     Memory,
     Nanny,
     Profile,
@@ -36,7 +38,9 @@ __all__ = [
     "Client",
     "Comm",
     "Dashboard",
+    "Deploying",
     "Histories",
+    "Logs",
     "Memory",
     "Nanny",
     "Profile",
@@ -48,5 +52,6 @@ __all__ = [
     "Stealing",
     "Tls",
     "Worker",
+    "full_name_of",
     "read",
 ]

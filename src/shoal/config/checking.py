@@ -5,11 +5,11 @@ row in `KINDS`.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from difflib import get_close_matches
-from typing import Any, Final, get_args
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
+from shoal.config.base import Positive
 from shoal.config.errors import SettingError
 from shoal.units import to_nbytes, to_seconds
 
@@ -22,17 +22,25 @@ def _to_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _to_event_loop(value: Any) -> Any:
+    return "auto" if value == "tornado" else value  # what `distributed` calls what is there anyhow
+
+
 KINDS: Final[dict[str, Callable[[Any], Any]]] = {
     "_seconds": to_seconds,
     "_bytes": to_nbytes,
     "_durations": _to_seconds_by_name,
     "preload": _to_list,
+    "blocked_handlers": _to_list,
+    "event_loop": _to_event_loop,
 }
 """End of a field's name → what makes of a value, as people write it, one of the field's type."""
 
 
 def checked(full_name: str, field: str, wanted: Any, value: Any) -> Any:
     """`value` as the type `wanted`; False is None where a setting may be off, 0 where it counts.
+
+    0 is None as well where a setting may be off, and a duration that may be set must be positive.
 
     Args:
         full_name: how the setting was called where it was set; for the message.
@@ -51,6 +59,8 @@ def checked(full_name: str, field: str, wanted: Any, value: Any) -> Any:
             for ending, convert in KINDS.items():
                 if field.removesuffix("_max").endswith(ending):
                     value = convert(value)
+        if value == 0 and type(None) in choices and Annotated[float, Positive] in choices:
+            return None
         return msgspec.convert(value, wanted, strict=False)
     except (ValueError, TypeError) as error:
         raise SettingError(
@@ -66,6 +76,7 @@ def refuse_unknown(
     """A misspelt name would otherwise be ignored in silence, and its default used.
 
     Args:
+        path: of the section; "" for all sections together, which are the settings then.
         given: what is set below `shoal.<path>`.
         known: the section's settings; `subsections`: first words of sections that lie inside it.
 
@@ -75,9 +86,11 @@ def refuse_unknown(
     for name in given:
         canonical = str(name).replace("_", "-")
         if canonical not in known and canonical not in subsections:
+            from difflib import get_close_matches  # only here, as it is rare
+
             near = get_close_matches(canonical, known, n=1)
             raise SettingError(
-                f"shoal.{path}.{name}",
+                ".".join(filter(None, ("shoal", path, str(name)))),
                 "there is no such setting",
                 f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}.",
             )

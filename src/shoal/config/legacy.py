@@ -1,20 +1,23 @@
 """What settings were called in `distributed`, so that a file written for it keeps its meaning.
 
 Old name below `distributed.` → new name below `shoal.`.  Settings whose subject doesn't exist here
-(Bokeh, tornado, websockets, file locks, message sharding, leases that expire) have no row and are
-not read.
+(Bokeh, tornado, websockets, file locks, message sharding, leases that expire) are in `unheeded.py`,
+with what is said to those who set them.
 """
 
-LEGACY = {
+from typing import Final
+
+LEGACY: Final[dict[str, str]] = {
     "adaptive.interval": "adaptive.interval-seconds",
     "adaptive.maximum": "adaptive.maximum",
     "adaptive.minimum": "adaptive.minimum",
     "adaptive.target-duration": "adaptive.target-seconds",
     "adaptive.wait-count": "adaptive.wait-count",
+    "admin.event-loop": "comm.event-loop",
     "admin.large-graph-warning-threshold": "client.large-graph-bytes",
+    "admin.log-format": "logs.format",
     "admin.log-length": "histories.log-records-max",
     "admin.low-level-log-length": "histories.story-records-max",
-    "admin.max-error-length": "histories.error-bytes-max",
     "client.direct-to-workers": "client.direct-to-workers",
     "client.heartbeat": "client.heartbeat-seconds",
     "client.preload": "client.preload",
@@ -32,9 +35,12 @@ LEGACY = {
     "comm.tls.scheduler.key": "comm.tls.scheduler-key",
     "comm.tls.worker.cert": "comm.tls.worker-cert",
     "comm.tls.worker.key": "comm.tls.worker-key",
+    "comm.zstd.level": "comm.zstd-level",
+    "comm.zstd.threads": "comm.zstd-threads",
     "dashboard.graph-max-items": "dashboard.graph-tasks-max",
     "dashboard.link": "dashboard.link",
     "dashboard.prometheus.namespace": "dashboard.prometheus-namespace",
+    "deploy.lost-worker-timeout": "deploy.lost-worker-seconds",
     "diagnostics.computations.max-history": "histories.computations-max",
     "diagnostics.erred-tasks.max-history": "histories.errors-max",
     "nanny.environ": "nanny.environ",
@@ -49,23 +55,21 @@ LEGACY = {
     "scheduler.active-memory-manager.interval": "scheduler.replicas.interval-seconds",
     "scheduler.active-memory-manager.start": "scheduler.replicas.enabled",
     "scheduler.allowed-failures": "scheduler.allowed-failures",
+    "scheduler.blocked-handlers": "scheduler.blocked-handlers",
     "scheduler.bandwidth": "scheduler.bandwidth-bytes",
     "scheduler.contact-address": "scheduler.contact-address",
-    "scheduler.default-data-size": "scheduler.default-result-bytes",
     "scheduler.default-task-durations": "scheduler.default-task-durations",
     "scheduler.events-cleanup-delay": "scheduler.events-cleanup-seconds",
     "scheduler.idle-timeout": "scheduler.idle-timeout-seconds",
     "scheduler.no-workers-timeout": "scheduler.no-workers-timeout-seconds",
     "scheduler.preload": "scheduler.preload",
     "scheduler.preload-argv": "scheduler.preload-argv",
-    "scheduler.rootish-taskgroup": "scheduler.rootish-taskgroup",
-    "scheduler.rootish-taskgroup-dependencies": "scheduler.rootish-taskgroup-dependencies",
     "scheduler.unknown-task-duration": "scheduler.unknown-task-seconds",
     "scheduler.validate": "scheduler.validate",
     "scheduler.work-stealing": "scheduler.stealing.enabled",
-    "scheduler.work-stealing-interval": "scheduler.stealing.interval-seconds",
     "scheduler.worker-saturation": "scheduler.worker-saturation",
     "scheduler.worker-ttl": "scheduler.worker-ttl-seconds",
+    "worker.blocked-handlers": "worker.blocked-handlers",
     "worker.connections.incoming": "worker.transfers-in-max",
     "worker.connections.outgoing": "worker.transfers-out-max",
     "worker.lifetime.duration": "worker.lifetime-seconds",
@@ -91,3 +95,6 @@ LEGACY = {
     "worker.transfer.message-bytes-limit": "worker.transfer-bytes-max",
     "worker.validate": "worker.validate",
 }
+
+OLD_NAMES: Final[dict[str, str]] = {new: old for old, new in LEGACY.items()}
+"""New name below `shoal.` → old name below `distributed.`."""

@@ -6,15 +6,18 @@ from typing import Any, Final, TypeVar
 import dask.config
 import msgspec
 
+from shoal.config import environment
 from shoal.config.base import Settings, setting_names
 from shoal.config.checking import checked, refuse_unknown
-from shoal.config.legacy import LEGACY
+from shoal.config.legacy import OLD_NAMES
 from shoal.config.sections import SECTIONS
 
 S = TypeVar("S", bound=Settings)
 
-_UNSET: Final[Any] = object()
-_OLD_NAMES: Final = {new: old for old, new in LEGACY.items()}
+UNSET: Final[Any] = object()
+"""In place of a value."""
+
+environment.enter()
 
 
 def read(section: type[S], **overrides: object) -> S:
@@ -33,29 +36,30 @@ def read(section: type[S], **overrides: object) -> S:
     found: dict[str, Any] = {}
     for field in msgspec.structs.fields(section):
         override = overrides.pop(field.name, None)
-        full_name, value = _look_up(f"{section.path}.{field.encode_name}")
+        full_name, value = look_up(f"{section.path}.{field.encode_name}")
         if override is not None:
             full_name, value = field.name, override
-        if value is not _UNSET:
+        if value is not UNSET:
             found[field.name] = checked(full_name, field.name, field.type, value)
     if overrides:
         raise TypeError(f"{section.__name__} has no setting {', '.join(overrides)}")
     return section(**found)
 
 
-def set_as(new: str) -> str:
-    """The full name under which the setting `new`, without its `shoal.`, was set; "": it wasn't."""
-    full_name, value = _look_up(new)
-    return "" if value is _UNSET else full_name
+def full_name_of(new: str) -> str:
+    """Under which name the setting `new`, without its `shoal.`, is found; ours, if it isn't."""
+    full_name, value = look_up(new)
+    return f"shoal.{new}" if value is UNSET else full_name
 
 
-def _look_up(new: str) -> tuple[str, Any]:
-    """Under which name the setting was given, and its value."""
+def look_up(new: str) -> tuple[str, Any]:
+    """Under which name the setting `new`, without its `shoal.`, was given, and its value as it was
+    written there; `UNSET` if it was not."""
     full_name = f"shoal.{new}"
-    value = dask.config.get(full_name, default=_UNSET)
-    if value is _UNSET and new in _OLD_NAMES:
-        full_name = f"distributed.{_OLD_NAMES[new]}"
-        value = dask.config.get(full_name, default=_UNSET)
+    value = dask.config.get(full_name, default=UNSET)
+    if value is UNSET and new in OLD_NAMES:
+        full_name = f"distributed.{OLD_NAMES[new]}"
+        value = dask.config.get(full_name, default=UNSET)
     return full_name, value
 
 

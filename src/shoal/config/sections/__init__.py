@@ -6,8 +6,8 @@ A setting is a field and the text below it; a section is a class, and a row here
 from shoal.config.base import Settings
 from shoal.config.sections.client import Client
 from shoal.config.sections.connections import Comm, Tls
-from shoal.config.sections.deploying import Adaptive
-from shoal.config.sections.looking import Dashboard, Histories
+from shoal.config.sections.deploying import Adaptive, Deploying
+from shoal.config.sections.looking import Dashboard, Histories, Logs
 from shoal.config.sections.nanny import Nanny
 from shoal.config.sections.scheduler import Replicas, Scheduler, Stealing
 from shoal.config.sections.shuffle import Shuffle
@@ -24,9 +24,11 @@ SECTIONS: tuple[type[Settings], ...] = (
     Profile,
     Nanny,
     Client,
+    Deploying,
     Adaptive,
     Shuffle,
     Histories,
+    Logs,
     Dashboard,
 )
 """Every section; the manual's table is made from it."""
@@ -37,7 +39,9 @@ __all__ = [
     "Client",
     "Comm",
     "Dashboard",
+    "Deploying",
     "Histories",
+    "Logs",
     "Memory",
     "Nanny",
     "Profile",

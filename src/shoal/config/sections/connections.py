@@ -1,6 +1,8 @@
 """Settings of connections and their certificates."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta
 
 from shoal.config.base import Positive, Settings
 from shoal.units import GIB
@@ -17,20 +19,33 @@ class Comm(Settings, frozen=True, kw_only=True):
     handshake_seconds: Annotated[float, Positive] = 5.0
     """How long a stranger may take to say who they are."""
 
-    silence_seconds: Annotated[float, Positive] = 30.0
-    """A peer whose machine is silent this long is taken for dead (keep-alive, user time-out)."""
+    silence_seconds: Annotated[float, Positive] = 15.0
+    """A peer whose machine doesn't answer the system for this long is lost (TCP's keep-alive and
+    user time-out)."""
 
     backlog: Annotated[int, Positive] = 2048
     """Connections that wait to be accepted."""
 
     frame_bytes_max: Annotated[int, Positive] = GIB
-    """The largest body of a frame that is accepted; buffers beside it have their own limit."""
+    """The largest body of a frame that a service accepts; buffers beside it have their own
+    limit."""
 
-    compression: str | None = None
-    """`lz4`, `zstd` or `auto`; off by default, since most networks outrun it."""
+    compression: Literal["auto", "lz4", "zstd", "zlib"] | None = None
+    """How large results travel to whoever asks for them from another machine: by `lz4`, `zstd`,
+    `zlib`, or `auto`, the first of the first two that is installed; off by default, since most
+    networks outrun it."""
+
+    zstd_level: Annotated[int, Meta(ge=-7, le=22)] = 3
+    """How hard zstd tries: more is smaller and slower."""
+
+    zstd_threads: Annotated[int, Meta(ge=-1)] = 0
+    """Threads that compress one buffer by zstd; 0: the one that is there, -1: one for each CPU."""
+
+    event_loop: Literal["auto", "asyncio", "uvloop"] = "auto"
+    """What runs the services' processes; `auto`: uvloop where it is installed."""
 
     require_encryption: bool | None = None
-    """Refuse peers without TLS.  None: required off loopback in protected mode."""
+    """Insist on encrypted connections.  There are none yet: with this, nothing starts."""
 
 
 class Tls(Settings, frozen=True, kw_only=True):

@@ -1,8 +1,17 @@
-"""Settings of clusters: how many workers they have."""
+"""Settings of clusters: how many workers they have, and when one is given up."""
 
 from typing import Annotated, ClassVar
 
 from shoal.config.base import AtLeastZero, Positive, Settings
+
+
+class Deploying(Settings, frozen=True, kw_only=True):
+    """Clusters of whatever a spec names."""
+
+    path: ClassVar[str] = "deploy"
+
+    lost_worker_seconds: Annotated[float, Positive] = 15.0
+    """How long a worker that its scheduler has lost may take to come back; then it is closed."""
 
 
 class Adaptive(Settings, frozen=True, kw_only=True):

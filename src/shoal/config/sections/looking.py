@@ -10,9 +10,6 @@ class Histories(Settings, frozen=True, kw_only=True):
 
     path: ClassVar[str] = "histories"
 
-    error_bytes_max: Annotated[int, Positive] = 10_000
-    """Longest text of an exception or a traceback that is kept."""
-
     log_records_max: Annotated[int, Positive] = 10_000
     """Log records kept in memory by each process."""
 
@@ -24,6 +21,15 @@ class Histories(Settings, frozen=True, kw_only=True):
 
     errors_max: Annotated[int, AtLeastZero] = 100
     """Failed tasks that are remembered, with their errors."""
+
+
+class Logs(Settings, frozen=True, kw_only=True):
+    """What services write to their logs."""
+
+    path: ClassVar[str] = "logs"
+
+    format: str = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
+    """How a line is written, in the words of Python's `logging`."""
 
 
 class Dashboard(Settings, frozen=True, kw_only=True):

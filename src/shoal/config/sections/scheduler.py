@@ -39,35 +39,27 @@ class Scheduler(Settings, frozen=True, kw_only=True):
     default_task_durations: dict[str, float] = msgspec.field(default_factory=SPLITS.copy)
     """Assumed seconds by prefix, until one was seen to finish."""
 
-    default_result_bytes: Annotated[int, AtLeastZero] = KIB
-    """Assumed size of a result whose size isn't known."""
-
     bandwidth_bytes: Annotated[int, Positive] = 100_000_000
     """Bytes per second between two workers, until transfers were measured."""
 
-    rootish_taskgroup: Annotated[int, AtLeastZero] = 5
-    """A group that depends on fewer groups than this may be root-ish."""
-
-    rootish_taskgroup_dependencies: Annotated[int, AtLeastZero] = 5
-    """A group whose dependencies have fewer tasks than this may be root-ish."""
-
     idle_timeout_seconds: Annotated[float, Positive] | None = None
-    """A scheduler without work for this long closes itself."""
+    """A scheduler without work for this long closes, and its workers with it; off: never."""
 
     no_workers_timeout_seconds: Annotated[float, AtLeastZero] | None = None
-    """A task that no connected worker could run for this long fails."""
+    """A task that is ready, and that no connected worker may run for this long, fails; off: it
+    waits."""
 
     events_cleanup_seconds: Annotated[float, AtLeastZero] = 3600.0
     """How long the topics of departed workers and clients are kept."""
-
-    resume_seconds: Annotated[float, AtLeastZero] = 30.0
-    """How long a broken connection of a client or worker may stay away without losing anything."""
 
     validate: bool = False
     """Check the whole state after each step: slow, and meant for tests."""
 
     contact_address: str | None = None
     """The address told to others, where it differs from the one listened on."""
+
+    blocked_handlers: list[str] = []
+    """Names of operations that it refuses to answer to."""
 
     preload: list[str] = []
     preload_argv: list[Any] = []
@@ -79,10 +71,7 @@ class Stealing(Settings, frozen=True, kw_only=True):
     path: ClassVar[str] = "scheduler.stealing"
 
     enabled: bool = True
-    """Off: a task stays where it was placed first."""
-
-    interval_seconds: Annotated[float, Positive] = 1.0
-    """How often to look for imbalance; shorter reacts sooner, and costs O(workers) each time."""
+    """Off: a task stays where it was placed first, and what was sent is not taken back."""
 
 
 class Replicas(Settings, frozen=True, kw_only=True):

@@ -40,6 +40,9 @@ class Worker(Settings, frozen=True, kw_only=True):
     validate: bool = False
     """Check the whole state after each step: slow, and meant for tests."""
 
+    blocked_handlers: list[str] = []
+    """Names of operations that it refuses to answer to."""
+
     preload: list[str] = []
     preload_argv: list[Any] = []
 
