@@ -52,6 +52,31 @@ class OptionsClash(ShoalError, ValueError):
         return f"{self.one} does not go with {self.other}. {self.remedy}"
 
 
+class NotASpec(ShoalError, ValueError):
+    """A text does not say what to start."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"This is no spec of services: {self.why}"
+
+
+class NotEnoughPorts(ShoalError, ValueError):
+    """Several workers are to share fewer ports."""
+
+    def __init__(self, nports: int, nworkers: int) -> None:
+        super().__init__(nports, nworkers)
+        self.nports, self.nworkers = nports, nworkers
+
+    def __str__(self) -> str:
+        return (
+            f"Not enough ports in range: {self.nworkers} workers can't share {self.nports}. Give "
+            "--worker-port one for each worker, or leave it out."
+        )
+
+
 class CannotWrite(ShoalError, OSError):
     """A file that was asked for can't be written."""
 
@@ -127,18 +152,4 @@ class UnusableFolder(ShoalError, ValueError):
         return (
             f"Cannot write into {self.folder}: {self.why}. Name a folder that this user may make "
             "and write into."
-        )
-
-
-class UnknownInterface(ShoalError, ValueError):
-    """A network interface was named that this host does not have."""
-
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(name, list(known))
-        self.name, self.known = name, list(known)
-
-    def __str__(self) -> str:
-        return (
-            f"This host has no network interface {self.name!r} with an IPv4 address. It has: "
-            f"{', '.join(self.known)}"
         )

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final
 
 import click
@@ -31,10 +31,12 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         click.ClickException: what went wrong, for people.
         click.exceptions.Exit: they know it already.
     """
+    from shoal.config.telling import tell_of_unheeded
     from shoal.deploy.child import configure_log, loop_factory
 
     configure_log(logging.WARNING)
     try:
+        tell_of_unheeded()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_until_signal(work()))
     except Exception as error:
@@ -44,6 +46,38 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if not _is_for_people(first):
             raise
         raise click.ClickException(str(first)) from first
+
+
+async def host(
+    services: Sequence[Any],
+    waiting: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+) -> None:
+    """Start services, say where each is, and stay until all have closed; or until we have to go,
+    or one can't start, and then all are closed.
+
+    Args:
+        waiting: entered as a service starts, and left when it has.
+
+    Raises:
+        AlreadyTold: one of them has given up.
+        BaseExceptionGroup: what kept them from starting.
+    """
+    async with asyncio.TaskGroup() as group:
+        for service in services:
+            group.create_task(_stay(service, waiting()))
+    if any(getattr(service, "failure", None) for service in services):
+        raise AlreadyTold  # by the log, as it happened
+
+
+async def _stay(service: Any, waiting: contextlib.AbstractContextManager[None]) -> None:
+    """Start it, say where it is, and stay until it has closed; close it if we have to go."""
+    try:
+        with waiting:
+            await service
+        click.echo(service.address)
+        await service.finished()
+    finally:
+        await service.close()
 
 
 def _is_for_people(error: Exception) -> bool:

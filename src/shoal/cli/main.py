@@ -9,6 +9,7 @@ from shoal.cli.dropin import dropin
 from shoal.cli.options import OneLineGroup
 from shoal.cli.scheduler import scheduler
 from shoal.cli.settings import settings
+from shoal.cli.spec import spec
 from shoal.cli.worker import worker
 from shoal.version import VERSION
 
@@ -26,4 +27,5 @@ main.add_command(demo)
 main.add_command(dropin)
 main.add_command(scheduler)
 main.add_command(settings)
+main.add_command(spec)
 main.add_command(worker)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf, nan
 from typing import Any, Final, TypeVar
 
 import click
 
-from shoal.cli.errors import BadUsage, UnknownInterface, UnusableFolder
+from shoal.cli.errors import BadUsage, UnusableFolder
 from shoal.errors import UnsupportedOption
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -142,17 +142,11 @@ def read_resources(text: str) -> dict[str, float]:
     return resources
 
 
-def host_of_interface(name: str) -> str:
-    """The IPv4 address of a network interface.  Raises UnknownInterface."""
-    import socket
+def read_interface(name: str) -> str:
+    """The IPv4 address of a network interface.  Raises UnknownInterface, a ValueError."""
+    from shoal.observe.asked import host_of_interface
 
-    import psutil
-
-    addresses: Mapping[str, Any] = psutil.net_if_addrs()
-    for entry in addresses.get(name, ()):
-        if entry.family == socket.AF_INET:
-            return str(entry.address)
-    raise UnknownInterface(name, sorted(addresses))
+    return host_of_interface(name)
 
 
 def _left_over(context: click.Context, option: click.Parameter, value: Any) -> Any:
@@ -166,7 +160,7 @@ def _left_over(context: click.Context, option: click.Parameter, value: Any) -> A
 
 INTERFACE: Final = click.option(
     "--interface",
-    type=Checked("name", host_of_interface),
+    type=Checked("name", read_interface),
     metavar="NAME",
     help="Network interface to listen on, instead of --host.",
 )

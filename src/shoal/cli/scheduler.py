@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from shoal.cli import hosting
-from shoal.cli.errors import CannotWrite
+from shoal.cli.errors import CannotWrite, OptionsClash
 from shoal.cli.options import (
     INTERFACE,
     NO_TLS,
@@ -18,9 +18,11 @@ from shoal.cli.options import (
     PRELOAD,
     PRELOAD_ARGV,
     PROTOCOL,
+    Checked,
     PreloadCommand,
     absent,
     harmless,
+    read_seconds,
 )
 from shoal.version import VERSION
 
@@ -35,13 +37,16 @@ OPEN_PAGE: Final = (
 
 
 @click.command(cls=PreloadCommand)
-@click.option("--host", default="", help="Where to listen; everywhere if it is left out.")
+@click.option(
+    "--host",
+    default="",
+    metavar="HOST[:PORT]",
+    help="Where to listen; everywhere if it is left out.",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="0: a free one.",
+    help=f"0: a free one; {DEFAULT_PORT} if neither this nor --host says one.",
 )
 @INTERFACE
 @PROTOCOL
@@ -61,20 +66,49 @@ OPEN_PAGE: Final = (
 @NO_TLS
 @PRELOAD
 @PRELOAD_ARGV
-@absent("--idle-timeout", remedy="Stop it with a signal, or client.shutdown().")
+@click.option(
+    "--idle-timeout",
+    type=Checked("duration", read_seconds),
+    metavar="DURATION",
+    help="Without work for so long, it closes; never by default.",
+)
 @absent("--jupyter/--no-jupyter", remedy="Start Jupyter by itself.", takes=False)
 @absent("--dashboard-prefix", remedy=_PAGE)
 @harmless("--show/--no-show", takes=False)
 @harmless("--use-xheaders")
 @click.version_option(VERSION, prog_name="shoal scheduler")
-def scheduler(**options: Any) -> None:
+@click.pass_context
+def scheduler(context: click.Context, /, **options: Any) -> None:
     """Run the scheduler until SIGINT or SIGTERM.
 
     Its address is the first line on stdout, so that a script may wait for it.  Clients and workers
     must hold its token: those of the same user on this host, or with the same home, find it by
     themselves; others are given SHOAL_TOKEN_FILE or the scheduler file.
     """
-    hosting.run(lambda: _serve(**options))
+    try:
+        host, port = listening_at(options.pop("host"), options.pop("port"))
+    except ValueError as error:
+        raise click.UsageError(str(error), context) from error
+    hosting.run(lambda: _serve(host, port, **options))
+
+
+def listening_at(host: str, port: int | None) -> tuple[str, int]:
+    """Host and port, from --host, which may have a port or be an address of TCP, and --port.
+
+    Raises:
+        AddressError, OptionsClash: ValueErrors; it makes no sense, or says two ports.
+    """
+    from shoal.comms.addresses import TCP, parse_address
+    from shoal.comms.errors import AddressError
+
+    if ":" not in host or ("[" not in host and "://" not in host and host.count(":") > 1):
+        return host, DEFAULT_PORT if port is None else port  # a name, or IPv6 without brackets
+    found = parse_address(host, default_port=DEFAULT_PORT if port is None else port)
+    if found.scheme != TCP:
+        raise AddressError(host, "a scheduler that is started by hand listens on tcp://")
+    if port is not None and found.port != port:
+        raise OptionsClash(f"--host {host}", f"--port {port}", "Say the port once.")
+    return found.host, found.port
 
 
 async def _serve(
@@ -86,6 +120,7 @@ async def _serve(
     dashboard: bool,
     scheduler_file: str | None,
     pid_file: str | None,
+    idle_timeout: float | None,
     preload: tuple[str, ...],
     preload_argv: tuple[str, ...],
 ) -> None:
@@ -96,8 +131,9 @@ async def _serve(
     service = Scheduler(
         host=interface or host or EVERYWHERE,
         port=port,
-        token=_token(),
+        token=find_token(),
         dashboard_address=(dashboard_address or PAGE_HERE) if dashboard else None,
+        idle_timeout=idle_timeout,
         preload=preload or None,
         preload_argv=preload_argv,
     )
@@ -127,7 +163,7 @@ def _links(service: Any) -> list[str]:
     return links if is_loopback_name(page.host) else [*links, OPEN_PAGE]
 
 
-def _token() -> bytes | None:
+def find_token() -> bytes | None:
     """What clients and workers must hold: as the environment says, else the user's own.
 
     None, so that a new one is made, where there is no home to keep it.  Raises TokenFileError.

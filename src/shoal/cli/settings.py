@@ -17,8 +17,14 @@ def settings(context: click.Context, word: str) -> None:
     from shoal.config import SECTIONS, SettingError, read
     from shoal.config.base import setting_names
     from shoal.config.meaning import meanings
-    from shoal.config.reading import set_as
+    from shoal.config.origins import Origins
+    from shoal.config.telling import refuse_unknown_sections
 
+    try:
+        refuse_unknown_sections()
+    except SettingError as error:
+        raise BadUsage(context.command_path, str(error)) from error
+    origins = Origins()
     for section in SECTIONS:
         try:
             values = msgspec.structs.asdict(read(section))
@@ -28,5 +34,27 @@ def settings(context: click.Context, word: str) -> None:
         for field, last in setting_names(section).items():
             name = f"{section.path}.{last}"
             if word in name:
-                origin = set_as(name) or "the default"
-                click.echo(f"shoal.{name}: {values[field]!r} ({origin})\n    {texts[field]}")
+                click.echo(f"shoal.{name}: {values[field]!r} ({origins.of(name)})")
+                click.echo(f"    {texts[field]}{_not_yet(name)}")
+    _show_unheeded(word)
+
+
+def _show_unheeded(word: str) -> None:
+    """Settings of `distributed` that are no settings here: those that are set, or asked for."""
+    import dask.config
+
+    from shoal.config.telling import is_same
+    from shoal.config.unheeded import UNHEEDED
+
+    for old, entry in UNHEEDED.items():
+        name = f"distributed.{old}"
+        value = dask.config.get(name, default=entry.default)
+        if word in name and (word or not is_same(value, entry.default)):
+            click.echo(f"{name}: {value!r} (changes nothing)\n    {entry.why}")
+
+
+def _not_yet(name: str) -> str:
+    """What is so until the setting is heeded."""
+    from shoal.config.unheeded import NOT_YET
+
+    return f"  Not heeded: {NOT_YET[name]}" if name in NOT_YET else ""

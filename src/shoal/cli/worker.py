@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import click
 
 from shoal.cli import hosting
-from shoal.cli.errors import NoSchedulerNamed, OptionsClash, SchedulerAbsent
+from shoal.cli.errors import NoSchedulerNamed, NotEnoughPorts, OptionsClash, SchedulerAbsent
 from shoal.cli.options import (
     INTERFACE,
     NO_TLS,
@@ -21,7 +21,6 @@ from shoal.cli.options import (
     PROTOCOL,
     Checked,
     PreloadCommand,
-    absent,
     harmless,
     read_address,
     read_folder,
@@ -34,6 +33,8 @@ from shoal.cli.options import (
 from shoal.version import VERSION
 
 AUTO: Final = "auto"
+_WORKER: Final = "shoal.worker.shell.service.Worker"
+
 FILE_LOOK_SECONDS: Final = 0.05
 """Between two looks for the scheduler file, at first: network file systems tell nobody of it."""
 
@@ -44,8 +45,6 @@ PATIENCE_SECONDS: Final = 5.0
 """A scheduler that is not there after this long is worth a word."""
 
 FOREVER_SECONDS: Final = 10 * 365 * 86_400.0
-
-_LIFETIME: Final = "Stop the worker with a signal instead; its results are computed again."
 
 
 def read_nworkers(text: str) -> int:
@@ -66,6 +65,30 @@ def read_nworkers(text: str) -> int:
     if number < 1:
         raise ValueError(f"{text} makes {number} workers on {cpu_count()} CPUs")
     return number
+
+
+def read_ports(text: str) -> list[int]:
+    """`"9000"`, `"9000:9009"` or `"9000,9005"`.  Raises ValueError."""
+    from shoal.worker.shell.listening import ports_asked
+
+    ports = [port for part in text.split(",") for port in ports_asked(part.strip())]
+    wrong = [port for port in ports if not 0 <= port <= 65535]
+    if wrong:
+        raise ValueError(f"{wrong[0]} is not a port from 0 to 65535")
+    return ports
+
+
+def share_ports(ports: Sequence[int] | None, nworkers: int) -> list[list[int] | None]:
+    """The ports that each worker may have, each its own; None: any.
+
+    Raises:
+        NotEnoughPorts: there are fewer than workers (a ValueError).
+    """
+    if not ports or list(ports) == [0]:
+        return [None] * nworkers
+    if len(ports) < nworkers:
+        raise NotEnoughPorts(len(ports), nworkers)
+    return [list(ports[index::nworkers]) for index in range(nworkers)]
 
 
 def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -> Any:
@@ -109,8 +132,7 @@ def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -
     "--resources",
     type=Checked("amounts", read_resources),
     metavar="AMOUNTS",
-    help='Abstract amounts, such as "GPU=2 MEM=10e9": they are shown with the worker, and tasks '
-    "can't ask for them in this version.",
+    help='Abstract amounts, such as "GPU=2 MEM=10e9", of which tasks have what they ask for.',
 )
 @click.option(
     "--scheduler-file",
@@ -122,9 +144,9 @@ def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -
     "--worker-port",
     "--port",
     "port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Where to listen, of a single worker; 0: a free one.",
+    type=Checked("ports", read_ports),
+    metavar="PORT|FIRST:LAST",
+    help="Where to listen; of several, which workers share, the first that is free; any if none.",
 )
 @INTERFACE
 @click.option(
@@ -169,15 +191,33 @@ def _old_spelling(context: click.Context, option: click.Parameter, value: Any) -
     help="The same, beside the worker's process.",
 )
 @PRELOAD_ARGV
-@absent("--nanny-port", remedy="A nanny listens nowhere; leave it out.")
-@absent("--worker-class", remedy="Make the workers in a script of your own.")
-@absent("--lifetime", remedy=_LIFETIME)
-@harmless("--lifetime-stagger")
-@harmless("--lifetime-restart/--no-lifetime-restart", takes=False)
+@click.option(
+    "--worker-class",
+    metavar="MODULE.CLASS",
+    help="What workers are, where that is no Worker but a class of its kind.",
+)
+@click.option(
+    "--lifetime",
+    type=Checked("duration", read_seconds),
+    metavar="DURATION",
+    help="After so long the worker hands over what only it holds, and closes; never by default.",
+)
+@click.option(
+    "--lifetime-stagger",
+    type=Checked("duration", read_seconds),
+    metavar="DURATION",
+    help="Spread of that, either way, so that workers don't all leave at once.",
+)
+@click.option(
+    "--lifetime-restart/--no-lifetime-restart",
+    default=None,
+    help="Whether another worker is started then; not by default.",
+)
 @harmless("--dashboard-address")
 @harmless("--dashboard-prefix")
 @harmless("--dashboard/--no-dashboard", takes=False)
 @harmless("--scheduler-sni")
+@harmless("--nanny-port")  # nannies listen nowhere
 @click.version_option(VERSION, prog_name="shoal worker")
 @click.pass_context
 def worker(
@@ -200,20 +240,17 @@ def worker(
     try:
         _check_together(count, nanny, options)
         address = None if scheduler_file else _address(scheduler)
+        ports = share_ports(options.pop("port"), count)
     except ValueError as error:
         raise click.UsageError(str(error), context) from error
-    each = [options_of(index, count, options) for index in range(count)]
+    each = [options_of(i, count, {**options, "port": ports[i]}) for i in range(count)]
 
     async def serve() -> None:
         with hosting.pid_file(pid_file):
             found = address or await _wait_for_file(str(scheduler_file), death_timeout)
-            _have_token(found)
+            have_token(found)
             services = [_make(found, nanny, death_timeout, one) for one in each]
-            async with asyncio.TaskGroup() as group:
-                for service in services:
-                    group.create_task(_stay(service, found))
-            if any(getattr(service, "failure", None) for service in services):
-                raise hosting.AlreadyTold  # by the log, as it happened
+            await hosting.host(services, lambda: _patience(found))
 
     hosting.run(serve)
 
@@ -232,7 +269,7 @@ def _check_together(nworkers: int, nanny: bool, options: Mapping[str, Any]) -> N
     """Raise OptionsClash for options that exclude each other."""
     if nworkers > 1 and not nanny:
         raise OptionsClash("--nworkers", "--no-nanny", "Several workers need a process each.")
-    for option in ("port", "listen_address", "contact_address"):
+    for option in ("listen_address", "contact_address"):
         if options[option] and nworkers > 1:
             raise OptionsClash(_spelt(option), "--nworkers", "Start them one by one.")
     if options["listen_address"]:
@@ -265,12 +302,15 @@ def options_of(index: int, nworkers: int, options: Mapping[str, Any]) -> dict[st
     }
     for option in ("contact_address", "local_directory", "memory_limit", "resources"):
         found[option] = options[option]
+    found["worker_class"] = options.get("worker_class")
+    for option in ("lifetime", "lifetime_stagger", "lifetime_restart"):
+        found[option] = options.get(option)
     for option in ("preload", "preload_argv", "preload_nanny"):
         found[option] = list(options.get(option, ())) or None
     return {option: value for option, value in found.items() if value is not None}
 
 
-def _have_token(address: str) -> None:
+def have_token(address: str) -> None:
     """Make the user's token if no other is to be found: the scheduler, if it comes later, reads it.
 
     Raises:
@@ -341,19 +381,9 @@ def _make(
 
     from shoal.client.dask_settings import settings_with_client
     from shoal.deploy.child import SWITCH_INTERVAL_SECONDS
-    from shoal.worker.shell.service import Worker
+    from shoal.observe.asked import class_named
 
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     dask.config.set(settings_with_client())  # tasks have a client
-    return Worker(address, death_timeout=seconds, **options)
-
-
-async def _stay(service: Any, scheduler_address: str) -> None:
-    """Start it, say where it is, and stay until it has closed; close it if we have to go."""
-    try:
-        with _patience(scheduler_address):
-            await service.start()
-        click.echo(service.address)
-        await service.finished()
-    finally:
-        await service.close()
+    worker_class = class_named(options.pop("worker_class", _WORKER))
+    return worker_class(address, death_timeout=seconds, **options)

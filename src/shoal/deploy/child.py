@@ -13,27 +13,42 @@ import faulthandler
 import gc
 import logging
 import os
-import random
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from types import FrameType
 from typing import Any, Final
 
 import dask.config
 
+from shoal import config
 from shoal.client.dask_settings import settings_with_client
-from shoal.config import Worker as WorkerSettings
-from shoal.config import read
-from shoal.deploy.lifeline import TEARDOWN_SECONDS_MAX, Lifeline
+from shoal.deploy.lifeline import (
+    CLOSE_SECONDS_MAX,
+    TEARDOWN_SECONDS_MAX,
+    Lifeline,
+    exit_within,
+)
 from shoal.errors import ShoalError
 from shoal.nanny.descriptors import take_standard_input
-from shoal.nanny.document import load_plugins
-from shoal.observe.reasons import LIFETIME
+from shoal.nanny.document import load_class, load_plugins
+
+LOG_SETTINGS: Final = (
+    "logging",
+    "logging-file-config",
+    "distributed.logging",
+    "distributed.logging-file-config",
+)
+"""Where users of `distributed` say what is logged, and how.  What reads that is found by its name,
+as old names stand on us."""
 
 SWITCH_INTERVAL_SECONDS: Final = 0.001
 """Of a worker: how long its loop waits for a task that computes in pure Python."""
+
+KILLED_SECONDS: Final = 0.5
+"""How long a child that was killed may take to be gone."""
 
 SCHEDULER_GC_THRESHOLDS: Final = (25_000, 1_000_000, 1_000_000)
 """Young objects only, 4 ms at a time.  What has grown older is tasks, nearly all of it, which need
@@ -54,6 +69,22 @@ def main(document: dict[str, Any]) -> None:
     serve = serve_worker if document["role"] == "worker" else serve_scheduler
     with channel, asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve(document, Lifeline(channel)))
+    _end_children()
+    exit_within(CLOSE_SECONDS_MAX, 0)  # Python would wait for threads of pools, as for processes
+
+
+def _end_children() -> None:
+    """What tasks have begun by `multiprocessing`, pools of a worker included, ends with us.
+
+    Python would wait for it, for as long as it likes, and leave it behind if we are killed then.
+    """
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None:
+        children = multiprocessing.active_children()
+        for child in children:
+            child.kill()
+        for child in children:
+            child.join(KILLED_SECONDS)
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
@@ -68,21 +99,39 @@ def configure_log(level: int) -> None:
     logger = logging.getLogger("shoal")
     if logger.handlers:
         return
+    if any(dask.config.get(name, None) for name in LOG_SETTINGS):
+        import_module("shoal.compat.log_settings").heed_configuration()
+        return
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s"))
+    handler.setFormatter(logging.Formatter(config.read(config.Logs).format))
     handler.setLevel(level)
-    logger.addHandler(handler)
-    logger.setLevel(min(level, logging.INFO))
-    logging.getLogger("distributed").setLevel(logging.INFO)  # of tasks that know the name of old
-    logger.propagate = False
+    for name in ("shoal", "distributed"):  # that of old is of tasks which know it
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(handler)
+            logger.propagate = False
+        logger.setLevel(min(level, logging.INFO))
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's where it is installed; None: what asyncio takes."""
+    """As it is set: uvloop's, where it is installed; None: what asyncio takes.
+
+    Raises:
+        SettingError: uvloop is insisted on, and not installed.
+    """
+    wanted = config.read(config.Comm).event_loop
+    if wanted == "asyncio":
+        return None
     try:
         import uvloop
-    except ImportError:
-        return None
+    except ImportError as error:
+        if wanted == "auto":
+            return None
+        raise config.SettingError(
+            config.full_name_of("comm.event-loop"),
+            "it is 'uvloop', and that is not installed",
+            "Install it (pip install uvloop), or leave the setting out.",
+        ) from error
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
 
@@ -107,6 +156,8 @@ async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
         scheduler = Scheduler(sock=sock, token=token, **document["options"])
         await scheduler
     scheduler.before_shutdown.append(lambda: lifeline.tell({"leaving": True}))
+    _prepare_when_told(scheduler, lifeline)
+    scheduler.membership.on_sent_away = lambda pids: lifeline.tell({"sent_away": pids})
     gc.set_threshold(*SCHEDULER_GC_THRESHOLDS)
     lifeline.tell(
         {
@@ -116,6 +167,21 @@ async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
         }
     )
     await _serve(scheduler, document, lifeline)
+
+
+def _prepare_when_told(scheduler: Any, lifeline: Lifeline) -> None:
+    """Whoever ends the workers first is told if plugins have something to do before that."""
+
+    async def prepare() -> None:
+        scheduler.teardown_seconds_max = TEARDOWN_SECONDS_MAX
+        try:
+            await scheduler.prepare_to_close()
+        finally:  # or it would be waited for
+            lifeline.tell({"done": True})
+
+    preparing: list[asyncio.Task[None]] = []  # only to keep it alive
+    lifeline.on_prepare = lambda: preparing.append(asyncio.ensure_future(prepare()))
+    scheduler.hooks.tell_of_preparations(lambda there: lifeline.tell({"prepares": there}))
 
 
 async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
@@ -131,7 +197,9 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
     with _plain_failures():
         options = dict(document["options"])
         plugins = load_plugins(options.pop("plugins", ()))
-        worker = Worker(words["scheduler"], token=token, plugins=plugins, **options)
+        kind = options.pop("worker_class", None)
+        worker_class = Worker if kind is None else load_class(kind)
+        worker = worker_class(words["scheduler"], token=token, plugins=plugins, **options)
         worker.is_watched = True
         worker.ask_nanny = lifeline.ask
         lifeline.on_told = worker.tell_topics
@@ -154,10 +222,6 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
         worker.at_first_end = lambda: lifeline.tell({"worked": True})
         if not await _started(worker, lifeline):
             return
-    settings = read(WorkerSettings)
-    if settings.lifetime_seconds is not None:
-        stagger = settings.lifetime_stagger_seconds
-        lifeline.end_after(settings.lifetime_seconds + random.uniform(-stagger, stagger), LIFETIME)
     await _serve(worker, document, lifeline)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
+import os
 import time
 import uuid
 import warnings
@@ -13,6 +15,8 @@ from html import escape
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 
+from dask.utils import format_bytes
+
 from shoal import config
 from shoal.client import current
 from shoal.client.absent import Absent
@@ -20,13 +24,18 @@ from shoal.client.blocking import LoopThread
 from shoal.client.errors import WorkersLate
 from shoal.client.prospects import Prospects, unless_hopeless
 from shoal.client.session import Session
-from shoal.deploy.errors import ClusterClosed, WrongWith
+from shoal.comms import require_token
+from shoal.config.telling import tell_of_unheeded
+from shoal.deploy.errors import CannotScale, ClusterClosed, WrongWith
 from shoal.deploy.faces import TwoFaces
+from shoal.errors import ShoalError
+from shoal.observe.errors import ViewWouldBlock
+from shoal.observe.facts import FactsOfScheduler, facts_of_identity
 from shoal.observe.links import dashboard_link
 from shoal.observe.logs import Logs, RecentLogs, text_of
 from shoal.observe.status import Status
 from shoal.protocol import logs, membership, questions
-from shoal.protocol.handshake import Keyring
+from shoal.protocol.handshake import CLIENT, Keyring
 from shoal.units import to_seconds
 
 CLOSE_SECONDS: Final = 5.0
@@ -34,6 +43,10 @@ CLOSE_SECONDS: Final = 5.0
 
 EXIT_SECONDS: Final = 3.0
 """The same for clusters that are still open when the interpreter exits."""
+
+RETIRE_PATIENCE_SECONDS: Final = 30.0
+"""How long a worker that is to go is kept if what it holds is not taken from it: long enough for
+three others to be asked, one after the other, that don't answer."""
 
 LOGGERS: Final = ("shoal.deploy", "shoal.nanny", "distributed.nanny")
 """Where this process says how the services of a cluster fare."""
@@ -52,25 +65,42 @@ class Cluster(TwoFaces, Absent):
     """A scheduler and workers that live and end together.
 
     A blocking cluster is ready when its constructor returns; one with `asynchronous=True` when it
-    was awaited or entered.  Subclasses give `_start`, `_close`, `_close_now`, and the attributes
-    `scheduler`, `workers`, `token`.
+    was awaited or entered.  Subclasses give `_start`, `_close`, `_close_now`, `scale`, and the
+    attributes `scheduler`, `workers`, `token`, as far as they have any; `_begin` is the last that
+    the constructor of one calls.  One whose scheduler runs elsewhere sets `scheduler_comm`, which
+    has its `address`.
+
+    Args:
+        quiet: it says nothing of its progress.
+        loop, scheduler_sync_interval: taken, and not needed.
     """
 
     kind: ClassVar[str] = "Cluster"
 
     _owner_of_absent = "Cluster"
     _absent = frozenset(_REMEDIES)
+    _supports_scaling = True
     _remedies = _REMEDIES
 
-    scheduler: Any
-    workers: dict[Any, Any]
-    token: bytes
+    scheduler: Any = None
+    scheduler_comm: Any = None
+    token: bytes = b""
 
-    def __init__(self, *, asynchronous: bool = False, name: str | None = None) -> None:
+    def __init__(
+        self,
+        asynchronous: bool = False,
+        loop: Any = None,
+        quiet: bool = False,
+        name: str | None = None,
+        scheduler_sync_interval: float = 1,
+    ) -> None:
         super().__init__()
         self.status = Status.created
+        self.quiet = quiet
+        self.workers: dict[Any, Any] = {}
         self.name = str(name) if name is not None else uuid.uuid4().hex[:8]
-        self.asynchronous = asynchronous
+        self._asynchronous = asynchronous
+        self._pid = os.getpid()
         self.failure: Exception | None = None
         """Why it has fewer workers than it should, or none; None: it has them."""
         self.prospects = Prospects()
@@ -85,11 +115,9 @@ class Cluster(TwoFaces, Absent):
 
     async def _start(self) -> None:
         """Start everything; on the loop.  What it raises closes the cluster."""
-        raise TypeError(f"{type(self).__name__} does not say how it starts")
 
     async def _close(self, timeout_seconds: float) -> None:
         """End everything; on the loop."""
-        raise TypeError(f"{type(self).__name__} does not say how it closes")
 
     def _close_now(self, deadline: float) -> None:
         """End everything, where no loop runs any more; until `deadline`, monotonic."""
@@ -99,7 +127,7 @@ class Cluster(TwoFaces, Absent):
     def _begin(self) -> None:
         """Start a blocking cluster, and wait for that; the last thing its constructor does."""
         _open_clusters.add(self)
-        if self.asynchronous:
+        if self._asynchronous:
             return
         self._thread = LoopThread.acquire()
         try:
@@ -124,18 +152,34 @@ class Cluster(TwoFaces, Absent):
         self.status = Status.starting
         self._recent_logs = RecentLogs(config.read(config.Histories).log_records_max, *LOGGERS)
         try:
+            tell_of_unheeded()
             await self._start()
         except BaseException:
             self.status = Status.closing
-            self._recent_logs.close()
-            await self._close(CLOSE_SECONDS)
-            _open_clusters.discard(self)
-            self.status = Status.closed
+            await self._close_and_forget(CLOSE_SECONDS)
             raise
         self.status = Status.running
 
     def __await__(self) -> Generator[Any, None, Self]:
-        return self._started().__await__()
+        return self._started_and_scaled().__await__()
+
+    async def _started_and_scaled(self) -> Self:
+        """Started, and of the size that was asked for last.  Raises what keeps it from that."""
+        await self._started()
+        if self.status is Status.running:
+            await self._scaled()
+        return self
+
+    async def _scaled(self) -> None:
+        """Wait for what `scale` has begun."""
+        corrections = [task for task in self._background if task.get_name() == CORRECTION]
+        if not corrections:
+            return
+        await asyncio.wait(corrections)
+        for task in corrections:
+            error = None if task.cancelled() else task.exception()  # as the cluster closes
+            if error is not None:
+                raise error
 
     # --- end ---------------------------------------------------------------------------------
 
@@ -149,7 +193,7 @@ class Cluster(TwoFaces, Absent):
             None, or something to await if the cluster is asynchronous or the caller on its loop.
         """
         seconds = CLOSE_SECONDS if timeout is None else to_seconds(timeout)
-        if self.asynchronous or self.called_from_running_loop:
+        if self.asynchronous:
             return self._in_background(self._closed(seconds))
         thread, self._thread = self._thread, None  # ours alone: the exit handler may close as well
         if thread is None:
@@ -181,12 +225,21 @@ class Cluster(TwoFaces, Absent):
             if task.get_name() == CORRECTION:
                 task.cancel()
         session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-        await self._close(timeout_seconds)
-        if self._recent_logs is not None:
-            self._recent_logs.close()
-        self.status = Status.closed
+        try:
+            if session is not None:
+                await session.close()
+        finally:
+            await self._close_and_forget(timeout_seconds)
+
+    async def _close_and_forget(self, timeout_seconds: float) -> None:
+        """End everything; whatever that raises, it is not tried again."""
+        try:
+            await self._close(timeout_seconds)
+        finally:
+            _open_clusters.discard(self)
+            if self._recent_logs is not None:
+                self._recent_logs.close()
+            self.status = Status.closed
 
     def _end_now(self, timeout_seconds: float) -> None:
         """End without a loop: it is gone, or belongs to a thread that no longer runs."""
@@ -195,13 +248,14 @@ class Cluster(TwoFaces, Absent):
             self.status = Status.closed
             if self._recent_logs is not None:
                 self._recent_logs.close()
-            self._close_now(time.monotonic() + timeout_seconds)
+            if self._pid == os.getpid():  # else it is the parent's, whose loop is not in a fork
+                self._close_now(time.monotonic() + timeout_seconds)
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.release()
 
     def __enter__(self) -> Self:
-        if self.asynchronous:
+        if self._asynchronous:
             raise WrongWith(self.kind, asynchronous=True)
         self._require_running()
         return self
@@ -215,7 +269,7 @@ class Cluster(TwoFaces, Absent):
         self.close()
 
     async def __aenter__(self) -> Self:
-        if not self.asynchronous:
+        if not self._asynchronous:
             raise WrongWith(self.kind, asynchronous=False)
         return await self
 
@@ -238,19 +292,67 @@ class Cluster(TwoFaces, Absent):
                 raise self.failure
             raise ClusterClosed(self.name, self.status)
 
+    @property
+    def _is_ending(self) -> bool:
+        """Whether it closes, or has: no worker is started any more."""
+        return self.status in (Status.closing, Status.closed)
+
     # --- questions ---------------------------------------------------------------------------
+
+    @property
+    def _address(self) -> str:
+        """Where the scheduler is; empty if there is none yet."""
+        found = getattr(self.scheduler, "address", "") or getattr(
+            self.scheduler_comm, "address", ""
+        )
+        return str(found or "")
 
     @property
     def scheduler_address(self) -> str:
         """Where clients and workers find the scheduler."""
-        address: str = getattr(self.scheduler, "address", "")
-        return address or "<Not Connected>"
+        return self._address or "<Not Connected>"
+
+    @property
+    def scheduler_info(self) -> FactsOfScheduler:
+        """What the scheduler and its workers are, as plain values; asked at each look.
+
+        Raises:
+            ViewWouldBlock: the cluster is asynchronous; a client's method can be awaited.
+        """
+        if not self._address:
+            return FactsOfScheduler.of("", "", 0.0, {}, ())
+        if self.asynchronous:
+            raise ViewWouldBlock(self.name)
+        return facts_of_identity(self.sync(self._ask, questions.SchedulerIdentity))
+
+    @property
+    def observed(self) -> set[Any]:
+        """Names of the workers that are connected."""
+        return {worker["name"] for worker in self.scheduler_info["workers"].values()}
+
+    @property
+    def plan(self) -> set[Any]:
+        """Names of the workers that are wanted; where nobody scales, those that are there."""
+        return self.observed
+
+    @property
+    def requested(self) -> set[Any]:
+        """Names of the workers that have been asked for; where nobody scales, those there are."""
+        return self.observed
+
+    def scale(self, n: int) -> Any:
+        """Have `n` workers.
+
+        Raises:
+            CannotScale: a NotImplementedError; this kind of cluster can't.
+        """
+        raise CannotScale(type(self).__name__)
 
     @property
     def dashboard_link(self) -> str:
         """The address of the web page; empty if there is none."""
         services = getattr(self.scheduler, "services", {})
-        return dashboard_link(getattr(self.scheduler, "address", ""), services)
+        return dashboard_link(self._address, services)
 
     async def _ask(self, make: Callable[[int], Any], timeout_seconds: float | None = None) -> Any:
         """Ask the scheduler; the connection for it is made at the first question, and kept."""
@@ -261,13 +363,22 @@ class Cluster(TwoFaces, Absent):
                 session = Session(f"Cluster-{self.name}")
                 await session.open(
                     self.scheduler_address,
-                    Keyring.from_token(self.token),
+                    Keyring.from_token(self.token or require_token(self._address, CLIENT)),
                     timeout_seconds=config.read(config.Comm).connect_seconds,
                     heartbeat_seconds=config.read(config.Client).heartbeat_seconds,
                     versions={},  # nobody compares them with ours
                 )
                 self._session = session
         return await session.call(make, timeout_seconds=timeout_seconds)
+
+    async def _retire(self, addresses: list[str]) -> None:
+        """Have workers give what only they hold to those that stay, as far as these can take it."""
+        with contextlib.suppress(ShoalError, OSError):  # they go anyway
+            await self._ask(
+                lambda n: membership.RetireWorkers(
+                    n, addresses, patience_seconds=RETIRE_PATIENCE_SECONDS
+                )
+            )
 
     def wait_for_workers(self, n_workers: int, timeout: float | str | None = None) -> Any:
         """Wait until `n_workers` are connected, whoever has started them.
@@ -338,8 +449,7 @@ class Cluster(TwoFaces, Absent):
     @property
     def _nlive(self) -> int:
         """How many workers have not ended."""
-        ended = (Status.closed, Status.failed)
-        return sum(worker.status not in ended for worker in list(self.workers.values()))
+        return len(self._there)
 
     @property
     def _state(self) -> str:
@@ -349,17 +459,32 @@ class Cluster(TwoFaces, Absent):
         first_line = str(self.failure).partition("\n")[0]
         return f"{self.status}: {first_line}"
 
+    @property
+    def _there(self) -> list[Any]:
+        """What is shown of its workers: what has `nthreads` and `memory_limit`."""
+        ended = (Status.closed, Status.failed)
+        return [worker for worker in list(self.workers.values()) if worker.status not in ended]
+
+    @property
+    def _size(self) -> str:
+        """How many workers it has, their threads and memory; no memory if one has no limit."""
+        there = self._there
+        nthreads = sum(getattr(worker, "nthreads", 0) for worker in there)
+        limits = [getattr(worker, "memory_limit", 0) for worker in there]
+        memory = f", memory={format_bytes(sum(limits))}" if all(limits) else ""
+        return f"workers={len(there)}, threads={nthreads}{memory}"
+
     def __repr__(self) -> str:
+        wrong = "" if self._state == Status.running else f", {self._state}"
         return (
-            f"{type(self).__name__}({self.name}, {self.scheduler_address!r}, "
-            f"workers={self._nlive}, {self._state})"
+            f"{type(self).__name__}({self.name}, {self.scheduler_address!r}, {self._size}{wrong})"
         )
 
     def _repr_html_(self) -> str:
         return (
             f"<div><strong>{escape(type(self).__name__)}</strong> {escape(self.name)}<br>"
             f"Scheduler: <code>{escape(self.scheduler_address)}</code><br>"
-            f"Workers: {self._nlive}, {escape(self._state)}</div>"
+            f"Workers: {len(self._there)}, {escape(self._state)}</div>"
         )
 
 

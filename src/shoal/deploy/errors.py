@@ -23,6 +23,32 @@ class ClusterClosed(ShoalError, RuntimeError):
         )
 
 
+class SchedulerNotStarted(ShoalError, RuntimeError):
+    """The process of a scheduler did not become one."""
+
+    def __init__(self, why: str) -> None:
+        """`why`: in the words of what kept it from that."""
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"Scheduler failed to start: {self.why}"
+
+
+class CannotScale(ShoalError, NotImplementedError):
+    """A kind of cluster has no way to change how many workers it has."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        return (
+            f"A {self.kind} can't be scaled: it does not say how workers are started. Use a "
+            "LocalCluster or a SpecCluster, or give a class of your own a method scale(n)."
+        )
+
+
 class WrongWith(ShoalError, TypeError):
     """`with` was used on a cluster that needs `async with`, or the other way round."""
 

@@ -23,9 +23,9 @@ class TwoFaces:
 
     name: str
     status: Status
-    asynchronous: bool
 
     def __init__(self) -> None:
+        self._asynchronous = False
         self._thread: LoopThread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._background: set[asyncio.Task[Any]] = set()  # only to keep them alive
@@ -34,6 +34,11 @@ class TwoFaces:
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop that the cluster's tasks run on."""
         return self._loop
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether its methods are to be awaited: it was made so, or we are on its own loop."""
+        return self._asynchronous or self.called_from_running_loop
 
     @property
     def called_from_running_loop(self) -> bool:

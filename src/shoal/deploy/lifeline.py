@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from shoal.nanny.questions import ANSWER, TOPICS, Asking, value_of
+from shoal.nanny.questions import ANSWER, PREPARE, TOPICS, Asking, value_of
 from shoal.observe.reasons import TERMINATED
 from shoal.protocol.running import Outcome
 
@@ -38,6 +38,8 @@ class Lifeline:
         self._asking = Asking(self.tell)
         self.on_told: Callable[[list[str], bytes], None] | None = None
         """Tells what the parent wants to be told, under topics; on the loop."""
+        self.on_prepare: Callable[[], None] | None = None
+        """Does what is to be done before others end; on the loop."""
 
     def watch(self) -> None:
         """Start to listen, on behalf of the running loop."""
@@ -55,16 +57,9 @@ class Lifeline:
         return None if self._end.done() else self._go.result()
 
     async def ended(self) -> str:
-        """Wait until the parent lets go of us, somebody sends SIGTERM, or our time is over; which
-        of them it was."""
+        """Wait until the parent lets go of us, or somebody sends SIGTERM; which of them it was."""
         assert self._end is not None
         return await asyncio.shield(self._end)
-
-    def end_after(self, seconds: float, reason: str) -> None:
-        """End by ourselves after so long."""
-        assert self._loop is not None
-        assert self._end is not None
-        self._loop.call_later(seconds, self._set, self._end, reason)
 
     async def ask(self, operation: str, argument: bytes) -> Outcome:
         """Have the parent, a nanny, do something; see `nanny/plugins.py`."""
@@ -120,18 +115,22 @@ class Lifeline:
                         self._soon(self._asking.answered, words)
                     elif TOPICS in words:
                         self._soon(self._pass_on, words)
+                    elif PREPARE in words:
+                        self._soon(self._prepare)
                     else:
                         self._call(self._go, words)
         except OSError:
             pass  # the same as its end
         self._call(self._end, "the cluster closes")
-        timer = threading.Timer(CLOSE_SECONDS_MAX, os._exit, (1,))
-        timer.daemon = True
-        timer.start()
+        exit_within(CLOSE_SECONDS_MAX, 1)
 
     def _pass_on(self, words: Mapping[str, Any]) -> None:
         if self.on_told is not None:
             self.on_told(words[TOPICS], value_of(words))
+
+    def _prepare(self) -> None:
+        if self.on_prepare is not None:
+            self.on_prepare()
 
     def _call(self, future: asyncio.Future[Any] | None, value: object) -> None:
         assert future is not None
@@ -148,3 +147,10 @@ class Lifeline:
     def _set(future: asyncio.Future[Any], value: object) -> None:
         if not future.done():
             future.set_result(value)
+
+
+def exit_within(seconds: float, code: int) -> None:
+    """End the process after so long, with this code, if it has not ended by itself."""
+    timer = threading.Timer(seconds, os._exit, (code,))
+    timer.daemon = True
+    timer.start()

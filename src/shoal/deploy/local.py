@@ -7,15 +7,14 @@ import contextlib
 import logging
 import math
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from shoal import config
 from shoal.deploy import options
 from shoal.deploy.cluster import CLOSE_SECONDS, CORRECTION, Cluster
 from shoal.deploy.errors import ClusterClosed
 from shoal.deploy.facts import facts_of_processes
-from shoal.deploy.sharing import memory_limit_nbytes, nprocesses_nthreads, workers_and_threads
+from shoal.deploy.sharing import nprocesses_nthreads, workers_and_threads
 from shoal.deploy.sites import LoopSite, ProcessSite, Site
 from shoal.errors import ShoalError, UnsupportedOption
 from shoal.nanny.keeper import WorkerKeeper
@@ -29,13 +28,6 @@ from shoal.protocol import membership, questions
 from shoal.units import to_count, to_nbytes
 
 __all__ = ["LocalCluster", "nprocesses_nthreads"]
-
-START_SECONDS_MIN: Final = 60.0
-"""Starting an interpreter may take long on a loaded machine; less than this is never the limit."""
-
-RETIRE_PATIENCE_SECONDS: Final = 30.0
-"""How long a worker that is to go is kept if what it holds is not taken from it: long enough for
-three others to be asked, one after the other, that don't answer."""
 
 _logger = logging.getLogger("shoal.deploy")
 
@@ -52,11 +44,13 @@ class LocalCluster(Cluster):
             objects instead of copying them.
         memory_limit: of each worker: bytes, "4GB", a fraction of the machine, "auto" (an equal
             share), or 0 for none.
-        host: where to listen; loopback if None.
+        host: where to listen; loopback if None, everywhere if it is empty.
+        interface: a network interface that has the address, instead.
         scheduler_port: 0 takes a free one.
         asynchronous: True: await it, or use `async with`, and await its methods.
         dashboard_address: where the scheduler serves its web page: this port, or the next that is
             free, of `host`; None for no page.
+        blocked_handlers: operations that the scheduler refuses, such as "run_function".
         silence_logs: level (of `logging`) below which the services' logs are silent.
         scheduler_kwargs: options of `Scheduler`.
         resources, local_directory, validate: of each worker.
@@ -85,46 +79,47 @@ class LocalCluster(Cluster):
         silence_logs: int | str | bool = logging.WARNING,
         dashboard_address: str | int | None = ":8787",
         worker_dashboard_address: str | None = None,
+        services: Any = None,
+        worker_services: Any = None,
+        service_kwargs: Any = None,
         asynchronous: bool = False,
         security: Any = None,
         protocol: str | None = None,
+        blocked_handlers: Sequence[str] | None = None,
+        interface: str | None = None,
         worker_class: Any = None,
         scheduler_kwargs: Mapping[str, Any] | None = None,
         scheduler_sync_interval: float = 1,
         **worker_kwargs: Any,
     ) -> None:
         self.status = Status.created  # before anything can fail
-        as_workers_say = worker_kwargs.pop("nthreads", None)
-        threads_per_worker = as_workers_say if threads_per_worker is None else threads_per_worker
+        threads_per_worker = options.threads_asked(threads_per_worker, worker_kwargs)
         if start is not None or ip is not None:
             host = options.host_of_old(start, ip, host)
+        host, protocol = options.where_to_listen(host, interface, protocol)
+        options.refuse_services(services, worker_services, service_kwargs)
         options.check_worker_options(worker_kwargs)
         options.check_security(security, protocol)
         if processes is not False and worker_class is Nanny:
             worker_class = None  # that is what keeps each worker alive
-        processes = options.whether_processes(processes, worker_class)
-        nworkers, nthreads = workers_and_threads(n_workers, threads_per_worker, processes=processes)
+        of_nannies = isinstance(worker_class, type) and issubclass(worker_class, Nanny)
+        processes = options.whether_processes(False if of_nannies else processes, worker_class)
+        nworkers, nthreads = workers_and_threads(
+            n_workers, threads_per_worker, processes=processes or of_nannies
+        )
         super().__init__(asynchronous=asynchronous, name=name)
         self.processes = processes
-        self.workers: dict[Any, Any] = {}
         self._names: list[Any] = list(range(nworkers))  # whom we want, in the order of their start
         self._next_name = nworkers
-        limit = worker_kwargs.pop("memory_limit", "auto")
-        self._worker_options = {
-            **{k: v for k, v in worker_kwargs.items() if k in options.PASSED_ON},
-            "nthreads": nthreads,
-            "memory_limit": memory_limit_nbytes(limit, nworkers),
-        }
+        self._worker_options = options.of_workers(worker_kwargs, nworkers, nthreads)
         self._correcting = asyncio.Lock()
-        self._start_seconds = max(START_SECONDS_MIN, config.read(config.Comm).connect_seconds)
+        self._start_seconds = options.start_seconds(worker_kwargs.get("death_timeout"))
+        self._worker_class = worker_class
         self._site = self._make_site(
-            host or "127.0.0.1",
-            scheduler_port,
-            protocol,
-            options.scheduler_options(dashboard_address, scheduler_kwargs or {}),
-            worker_class,
-            options.log_level(silence_logs),
-        )
+            host, scheduler_port, protocol or ("tcp" if of_nannies else None),
+            options.scheduler_options(dashboard_address, blocked_handlers, scheduler_kwargs or {}),
+            worker_class, options.log_level(silence_logs),
+        )  # fmt: skip
         self.token = self._site.token
         self._begin()
 
@@ -162,7 +157,7 @@ class LocalCluster(Cluster):
 
     def _ask_and_wait(self, make: Callable[[int], Any]) -> Any:
         """Ask the scheduler, for a view that can't be awaited."""
-        if self.asynchronous or self.called_from_running_loop:
+        if self.asynchronous:
             raise ViewWouldBlock(self.name)
         return self.sync(self._ask, make)
 
@@ -192,19 +187,6 @@ class LocalCluster(Cluster):
             str(name), dict(self._worker_options), self._start_seconds
         )
         self.workers[name] = worker
-
-    async def _retire(self, workers: list[Any]) -> None:
-        """Have them give what only they hold to those that stay, as far as these can take it."""
-        for worker in workers:
-            if isinstance(worker, WorkerKeeper):
-                worker.close_gracefully("it is retired")
-        addresses = [worker.address for worker in workers]
-        with contextlib.suppress(ShoalError, OSError):  # they go anyway
-            await self._ask(
-                lambda n: membership.RetireWorkers(
-                    n, addresses, patience_seconds=RETIRE_PATIENCE_SECONDS
-                )
-            )
 
     async def _end_worker(self, name: Any) -> None:
         worker = self.workers.pop(name, None)
@@ -339,7 +321,7 @@ class LocalCluster(Cluster):
         self._names = names
         self.failure = None
         self.prospects.renew()
-        if self.asynchronous or self.called_from_running_loop:
+        if self.asynchronous:
             return self._in_background(self._correct(), CORRECTION)
         thread = self._thread
         if thread is None:
@@ -351,6 +333,8 @@ class LocalCluster(Cluster):
         """Bring the workers in line with whom we want; a later call waits for an earlier one."""
         self.prospects.renew()  # what was about to be told as they were asked for is no longer so
         async with self._correcting:
+            if self._is_ending:
+                return
             ended = [
                 n for n, w in self.workers.items() if w.status in (Status.closed, Status.failed)
             ]
@@ -360,7 +344,11 @@ class LocalCluster(Cluster):
             going = [name for name in self.workers if name not in wanted]
             coming = [name for name in wanted if name not in self.workers]
             if going and self.status is Status.running:
-                await self._retire([self.workers[name] for name in going])
+                leaving = [self.workers[name] for name in going]
+                for worker in leaving:
+                    if isinstance(worker, WorkerKeeper):
+                        worker.close_gracefully("it is retired")
+                await self._retire([worker.address for worker in leaving])
             outcomes = await asyncio.gather(  # to the end, or the next call finds some half done
                 *map(self._end_worker, going),
                 *map(self._add_worker, coming),
@@ -372,7 +360,24 @@ class LocalCluster(Cluster):
             if outcome is not None:
                 raise outcome
 
+    def new_worker_spec(self) -> dict[Any, dict[str, Any]]:
+        """Name of the next worker, and what it is made of."""
+        return {self._next_name: self._spec()}
+
+    def _spec(self) -> dict[str, Any]:
+        kind: Any = Nanny if self.processes else self._worker_class
+        if kind is None:
+            from shoal.worker.shell.service import Worker  # which processes import by themselves
+
+            kind = Worker
+        return {"cls": kind, "options": dict(self._worker_options)}
+
     # --- looks -------------------------------------------------------------------------------
+
+    @property
+    def worker_spec(self) -> dict[Any, dict[str, Any]]:
+        """Names of the workers that we want, and what each is made of."""
+        return {name: self._spec() for name in self._names}
 
     @property
     def scheduler_info(self) -> FactsOfScheduler:
@@ -381,7 +386,7 @@ class LocalCluster(Cluster):
         A blocking cluster asks the scheduler; an asynchronous one says what it knows of the
         services it has started.
         """
-        if self.processes and (self.asynchronous or self.called_from_running_loop):
+        if self.processes and self.asynchronous:
             return facts_of_processes(self._site.scheduler, self.workers.values())
         if not self.processes:
             return facts_of_identity(self.scheduler.describe())

@@ -5,16 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from shoal import config
 from shoal.deploy.errors import UnknownOptions
+from shoal.deploy.sharing import memory_limit_nbytes
 from shoal.errors import UnsupportedOption
 from shoal.nanny.document import WORKERS_LACK, refuse_absent
+from shoal.observe.asked import host_of_interface, split_scheme
+from shoal.units import to_seconds
 
 WORKER_OPTIONS: Final = frozenset(
     (
+        "executor",
+        "lifetime",
+        "lifetime_restart",
+        "lifetime_stagger",
         "local_directory",
         "memory_limit",
         "name",
@@ -27,6 +34,9 @@ WORKER_OPTIONS: Final = frozenset(
 )
 """What is passed on to the workers.  A test says that `Worker` has them all."""
 
+START_SECONDS_MIN: Final = 60.0
+"""Starting an interpreter may take long on a loaded machine; less than this is never the limit."""
+
 NANNY_OPTIONS: Final = frozenset(("preload_nanny", "preload_nanny_argv"))
 """What is for those that keep the workers alive, and nothing where nobody does."""
 
@@ -34,12 +44,7 @@ PASSED_ON: Final = WORKER_OPTIONS | NANNY_OPTIONS
 
 LATER_OPTIONS: Final = {
     **WORKERS_LACK,
-    "blocked_handlers": "Services have no handlers that could be blocked.",
     "env": "Set the variables with dask.config.set({'distributed.nanny.environ': {...}}) instead.",
-    "lifetime": "Scale the cluster instead.",
-    "service_kwargs": "The scheduler has its web page, and workers have none.",
-    "services": "The scheduler has its web page, and workers have none.",
-    "worker_services": "The scheduler has its web page, and workers have none.",
 }
 """Options of upstream that would change what happens, and what to do instead."""
 
@@ -47,8 +52,6 @@ HARMLESS_OPTIONS: Final = frozenset(
     (
         "death_timeout",
         "heartbeat_interval",
-        "lifetime_restart",
-        "lifetime_stagger",
         "nanny",
         "profile_cycle_interval",
         "quiet",
@@ -65,6 +68,50 @@ def host_of_old(start: Any, ip: str | None, host: str | None) -> str | None:
     if ip is not None:
         warnings.warn("ip= is deprecated; write host=", DeprecationWarning, stacklevel=3)
     return host or ip
+
+
+def where_to_listen(
+    host: str | None, interface: str | None, protocol: str | None
+) -> tuple[str, str | None]:
+    """Host and protocol, where either may be said by the other, or by an interface.
+
+    Raises:
+        UnknownInterface: this machine has none of that name.
+    """
+    if interface:
+        host, protocol = host_of_interface(interface), protocol or "tcp"
+    scheme, host = split_scheme("127.0.0.1" if host is None else host)
+    return host or "0.0.0.0", scheme or protocol
+
+
+def start_seconds(death_timeout: float | str | None) -> float:
+    """What starting a service may take."""
+    if death_timeout is not None:
+        return to_seconds(death_timeout)
+    return max(START_SECONDS_MIN, config.read(config.Comm).connect_seconds)
+
+
+def threads_asked(nthreads: int | None, options: dict[str, Any]) -> int | None:
+    """Threads of each worker, which may be said as workers do; that is taken from `options`."""
+    as_workers_say: int | None = options.pop("nthreads", None)
+    return as_workers_say if nthreads is None else nthreads
+
+
+def of_workers(given: Mapping[str, Any], nworkers: int, nthreads: int) -> dict[str, Any]:
+    """What each of so many workers is made with.  Raises ValueError: a size that is none."""
+    return {
+        **{name: value for name, value in given.items() if name in PASSED_ON},
+        "nthreads": nthreads,
+        "memory_limit": memory_limit_nbytes(given.get("memory_limit", "auto"), nworkers),
+    }
+
+
+def refuse_services(*given: Any) -> None:
+    """Raise UnsupportedOption if servers of a program's own are asked for."""
+    if any(given):
+        raise UnsupportedOption(
+            "services=", "The scheduler has its web page; what else shall run there is a plugin."
+        )
 
 
 def whether_processes(processes: bool | None, worker_class: Any) -> bool:
@@ -98,18 +145,22 @@ def check_worker_options(options: Mapping[str, Any]) -> None:
     unknown = [name for name in options if name not in known]
     if unknown:
         spelt = sorted({*WORKER_OPTIONS, "n_workers", "threads_per_worker", "processes"})
+        from difflib import get_close_matches  # only here, as it is rare
+
         near = [close for name in unknown for close in get_close_matches(name, spelt, n=1)]
         raise UnknownOptions(unknown, near)
 
 
 def scheduler_options(
-    dashboard_address: str | int | None, options: Mapping[str, Any]
+    dashboard_address: str | int | None,
+    blocked_handlers: Sequence[str] | None,
+    options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Options of `Scheduler`; `dashboard=False` is another way to say that there is no page."""
-    found = {"dashboard_address": dashboard_address, **options}
-    if not found.pop("dashboard", True):
-        found["dashboard_address"] = None
-    return found
+    """Options of `Scheduler`, where some have a parameter of the cluster's own."""
+    found: dict[str, Any] = {"dashboard_address": dashboard_address}
+    if blocked_handlers is not None:
+        found["blocked_handlers"] = list(blocked_handlers)
+    return {**found, **options}
 
 
 def check_security(security: Any, protocol: str | None) -> None:

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 import dask.config
 
@@ -24,6 +24,7 @@ from shoal.nanny.document import (
 )
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
+from shoal.nanny.service import Nanny
 from shoal.observe.preloading import Preloads, process_preloads
 from shoal.observe.status import Status
 
@@ -32,6 +33,9 @@ _logger = logging.getLogger("shoal.deploy")
 _BACKLOG: Final = 2048
 _NEWS_SECONDS: Final = 0.2
 """In which the end of a process is known, once those that were connected to it have noticed."""
+
+_GIVEN_UP_SECONDS: Final = 5.0
+"""What closing a worker may take that could not start."""
 
 _TASKS_SECONDS_MAX: Final = 2.0
 """How long tasks that are being executed may take to end as a cluster closes."""
@@ -63,6 +67,20 @@ class Site(Protocol):
 
     def close_now(self, deadline: float) -> None:
         """As `close`, where no loop runs any more; until `deadline`, on the monotonic clock."""
+
+
+class ClusterNanny(Nanny):
+    """A nanny that a cluster on this machine has made, and starts."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """As any keeper of a worker: where the scheduler is, the cluster knows."""
+        WorkerKeeper.__init__(self, *arguments, **options)
+
+    async def start(self) -> Self:
+        """Start the worker, unless it is there.  Raises what keeps it from that."""
+        await self.instantiate()
+        self.scheduler_address = self.scheduler_addr
+        return self
 
 
 class ProcessSite:
@@ -103,6 +121,7 @@ class ProcessSite:
             self.scheduler = ServiceProcess(
                 "the scheduler", document, environ=self._environ, on_end=self._on_end
             )
+            self.scheduler.on_sent_away = self._end_what_was_sent_away
             await self.scheduler.start(inherited=(sock.fileno(),))
         words = await self.scheduler.ready(timeout_seconds)
         self.address = words["address"]
@@ -127,7 +146,7 @@ class ProcessSite:
                 memory_limit_nbytes=options["memory_limit"],
             )
 
-        keeper = WorkerKeeper(
+        keeper = ClusterNanny(
             f"worker {name}",
             plain,
             make,
@@ -141,12 +160,18 @@ class ProcessSite:
             keeper.preloads = process_preloads(keeper, beside, argv)
         self._keepers.append(keeper)
         try:
-            await keeper.instantiate()
+            await keeper
         except Exception:
             self._keepers.remove(keeper)
             await keeper.close(0.0, "it could not start")
             raise
         return keeper
+
+    def _end_what_was_sent_away(self, pids: Sequence[int]) -> None:
+        """The scheduler has sent these away; they may hang, and could not be told anything."""
+        for keeper in self._keepers:
+            if keeper.pid in pids:
+                keeper.end_what_was_sent_away()
 
     async def _find_scheduler(self) -> str:
         """Its address, as soon as it listens; raises what kept it from that."""
@@ -181,7 +206,10 @@ class ProcessSite:
         self._withdraw()
         if self._serving is not None:
             self._serving.cancel()
-        self._let_go()
+        try:
+            await self.scheduler.prepare(timeout_seconds)  # its plugins may want to ask the workers
+        finally:
+            self._let_go()
         await asyncio.gather(
             *(keeper.close(timeout_seconds, "the cluster closes") for keeper in self._keepers),
             self.scheduler.close(timeout_seconds),
@@ -261,10 +289,15 @@ class LoopSite:
             self.address, name=name, host=self._host, token=self.token, **of_worker
         )
         self._workers.append(worker)
-        async with asyncio.timeout(timeout_seconds) as patience:
-            worker.at_plugins_coming = partial(_be_patient, patience)
-            await worker
-            worker.at_plugins_coming = None
+        try:
+            async with asyncio.timeout(timeout_seconds) as patience:
+                worker.at_plugins_coming = partial(_be_patient, patience)
+                await worker
+                worker.at_plugins_coming = None
+        except Exception:
+            with contextlib.suppress(Exception):  # what kept it from starting says more
+                await self.end_worker(worker, min(timeout_seconds, _GIVEN_UP_SECONDS))
+            raise
         return worker
 
     def is_scheduler_leaving(self) -> bool:
@@ -287,15 +320,21 @@ class LoopSite:
         for_tasks = min(_TASKS_SECONDS_MAX, timeout_seconds / 2)
         for service in (*self._workers, self.scheduler):
             service.teardown_seconds_max = timeout_seconds / 2
-        if self.scheduler.status is Status.running:  # its plugins may want to ask the workers
-            await _all_in_time(timeout_seconds, self.scheduler.prepare_to_close())
-        await _all_in_time(
-            timeout_seconds,
-            *(worker.close(for_tasks, "the cluster closes") for worker in self._workers),
-        )
-        if self.address:  # else it never listened
-            await _all_in_time(timeout_seconds, self.scheduler.close(reason="the cluster closes"))
-        self._workers.clear()
+        async with contextlib.AsyncExitStack() as last:  # all of it, whatever some of it raises
+            last.callback(self._workers.clear)
+            if self.address:  # else it never listened
+                last.push_async_callback(self._close_scheduler, timeout_seconds)
+            last.push_async_callback(self._close_workers, timeout_seconds, for_tasks)
+            if self.scheduler.status is Status.running:  # its plugins may want to ask the workers
+                await _all_in_time(timeout_seconds, self.scheduler.prepare_to_close())
+
+    async def _close_workers(self, timeout_seconds: float, for_tasks_seconds: float) -> None:
+        why = "the cluster closes"
+        closing = (worker.close(for_tasks_seconds, why) for worker in self._workers)
+        await _all_in_time(timeout_seconds, *closing)
+
+    async def _close_scheduler(self, timeout_seconds: float) -> None:
+        await _all_in_time(timeout_seconds, self.scheduler.close(reason="the cluster closes"))
 
     def close_now(self, deadline: float) -> None:
         """See `Site.close_now`.  Nothing is left to close if the loop has ended."""

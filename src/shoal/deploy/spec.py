@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import copy
 import inspect
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
 from typing import Any, ClassVar, Final
 
+from shoal import config
 from shoal.deploy.cluster import (
     CLOSE_SECONDS,
     CORRECTION,
@@ -20,16 +21,23 @@ from shoal.deploy.cluster import (
 )
 from shoal.deploy.faces import close_from_anywhere
 from shoal.deploy.job import ProcessInterface
+from shoal.deploy.losses import LostWorkers
 from shoal.deploy.options import check_security
+from shoal.errors import ShoalError
+from shoal.nanny.keeper import WorkerKeeper
+from shoal.observe.asked import class_named
 from shoal.observe.facts import FactsOfScheduler, facts_of_identity
 from shoal.observe.status import Status
-from shoal.protocol import membership, questions
+from shoal.protocol import membership
 from shoal.units import to_count, to_nbytes
 
 __all__ = ["ProcessInterface", "SpecCluster", "close_open_clusters", "run_spec"]
 
 _SCHEDULER: Final = {"cls": "shoal.scheduler.shell.service.Scheduler", "options": {}}
+_logger = logging.getLogger("shoal.deploy")
+
 _OURS: Final = "shoal."
+_ENDED: Final = (Status.closed, Status.failed)
 _OF_OLD: Final = ("security", "interface", "dashboard")
 """Options of schedulers that say nothing if they are empty, and that ours does not take."""
 
@@ -52,6 +60,9 @@ class SpecCluster(Cluster):
     """
 
     kind: ClassVar[str] = "SpecCluster"
+
+    _instances: ClassVar = _open_clusters
+    """As programs that look for clusters left open know them."""
 
     def __init__(
         self,
@@ -76,11 +87,15 @@ class SpecCluster(Cluster):
         self.security = security
         self.shutdown_on_close = shutdown_on_close
         self.shutdown_scheduler = shutdown_scheduler
-        self.scheduler = None
-        self.workers = {}
-        self.token = b""
         self._i = 0
+        self._entry_by_member: dict[str, Any] = {}
+        """Name of a worker → name of the entry in `workers` that has started it."""
+        self._specs: dict[Any, Mapping[str, Any]] = {}
+        """What the entries in `workers` were made from, whatever the spec says by now."""
         self._correcting = asyncio.Lock()
+        self._losses = LostWorkers(
+            config.read(config.Deploying).lost_worker_seconds, self._has_not_come_back
+        )
         self._begin()
         if not shutdown_on_close:
             _open_clusters.discard(self)
@@ -91,20 +106,42 @@ class SpecCluster(Cluster):
         try:
             self.scheduler = made(self.scheduler_spec)
             await self.scheduler
-            self.token = getattr(self.scheduler, "token", b"")
-            await self._correct()
         except Exception as error:
             raise RuntimeError(f"Cluster failed to start: {error}") from error
+        self.token = getattr(self.scheduler, "token", b"")
+        if hasattr(self.scheduler, "add_plugin"):  # else nobody tells us
+            self.scheduler.add_plugin(self._losses, name=f"losses of {self.name}")
+        await self._correct()
 
     async def _close(self, timeout_seconds: float) -> None:
-        going, self.workers = list(self.workers.values()), {}
-        async with asyncio.timeout(timeout_seconds):
-            await asyncio.gather(  # the scheduler has to close, whatever they do
-                *(_closed(worker, timeout_seconds / 2) for worker in going),
-                return_exceptions=True,
-            )
-            if self.scheduler is not None and self.shutdown_scheduler:
-                await self.scheduler.close()
+        until = asyncio.get_running_loop().time() + timeout_seconds
+        prepare = getattr(self.scheduler, "prepare_to_close", None)  # others' have none
+        if prepare is not None and self.shutdown_scheduler:
+            with contextlib.suppress(TimeoutError):  # then they have had their time
+                await asyncio.wait_for(prepare(), timeout_seconds / 3)  # they may ask workers
+        going, self.workers = self.workers, {}
+        outcomes = await asyncio.gather(  # the scheduler has to close, whatever they do
+            *(_closed(worker, timeout_seconds / 2) for worker in going.values()),
+            return_exceptions=True,
+        )
+        for name, outcome in zip(going, outcomes, strict=True):
+            self._tell_unless_closed(f"worker {name}", outcome)
+        if self.scheduler is None:
+            return
+        if self.shutdown_scheduler:
+            left_seconds = until - asyncio.get_running_loop().time()
+            try:
+                await _closed(self.scheduler, max(left_seconds, timeout_seconds / 6))
+            except TimeoutError as error:
+                self._tell_unless_closed("the scheduler", error)
+        elif self._losses in getattr(self.scheduler, "plugins", {}).values():
+            self.scheduler.remove_plugin(f"losses of {self.name}")
+
+    def _tell_unless_closed(self, what: str, error: BaseException | None) -> None:
+        """Say what did not close as the cluster does; it is not tried again."""
+        if error is not None:
+            why = "it took too long" if isinstance(error, TimeoutError) else repr(error)
+            _logger.warning("The cluster %s closes, and %s did not: %s", self.name, what, why)
 
     def _close_now(self, deadline: float) -> None:
         close_from_anywhere(self._loop, self._close, deadline)
@@ -113,13 +150,41 @@ class SpecCluster(Cluster):
         """As libraries that change `worker_spec` by themselves call it."""
         await self._correct()
 
+    async def _scaled(self) -> None:
+        """Those that have been lost meanwhile are replaced as well."""
+        await super()._scaled()
+        await self._correct()
+
+    def _has_not_come_back(self, member: str) -> None:
+        """The scheduler has lost a worker for good: its entry is closed, and may be made anew.
+
+        A nanny that still runs starts its worker again by itself.
+        """
+        if self.status is not Status.running:
+            return
+        if member in self._entry_by_member:
+            name = self._entry_by_member[member]
+            worker = self.workers.get(name)
+            if not isinstance(worker, WorkerKeeper) or worker.status in _ENDED:
+                self._in_background(self._let_go(name), CORRECTION)
+
+    async def _let_go(self, name: Any) -> None:
+        async with self._correcting:
+            are_there = map(self._losses.is_there, map(str, self._members(name)))
+            if name in self.workers and not any(are_there):
+                try:
+                    await self._end_entry(name)
+                finally:  # what has gone already may well be unable to close
+                    self._forget_entry(name)
+
     async def _correct(self) -> None:
         """Bring the workers in line with the spec; a later call waits for an earlier one."""
         async with self._correcting:
+            if self._is_ending:
+                return
             going = [name for name in list(self.workers) if name not in self.worker_spec]
             if going and self.status is Status.running:
-                names = [str(one) for name in going for one in self._members(name)]
-                await self._ask(lambda n: membership.CloseWorkers(n, self._addresses(names)))
+                await self._send_away(going)
             outcomes = await asyncio.gather(*map(self._end_entry, going), return_exceptions=True)
             # A copy, as users scale in threads of theirs.
             specs = list(self.worker_spec.items())
@@ -131,36 +196,56 @@ class SpecCluster(Cluster):
             if outcome is not None:
                 raise outcome
 
+    async def _send_away(self, going: list[Any]) -> None:
+        """Have the workers of these entries go, once others hold what only they held."""
+        for name in going:
+            if isinstance(self.workers[name], WorkerKeeper):
+                self.workers[name].close_gracefully("it is retired")
+        addresses = self._addresses({str(one) for name in going for one in self._members(name)})
+        if addresses:
+            await self._retire(addresses)
+            with contextlib.suppress(ShoalError, OSError):  # what runs them ends them anyway
+                await self._ask(lambda n: membership.CloseWorkers(n, addresses))
+
     async def _end_entry(self, name: Any) -> None:
         """Close a worker; one that can't be closed is tried again by the next correction."""
         await _closed(self.workers[name], CLOSE_SECONDS)
+        self._forget_entry(name)
+
+    def _forget_entry(self, name: Any) -> None:
+        for member in self._members(name):
+            self._entry_by_member.pop(str(member), None)
         self.workers.pop(name, None)
+        self._specs.pop(name, None)
 
     async def _start_entry(self, name: Any, spec: Mapping[str, Any]) -> None:
         """Start a worker; of one that fails nothing stays, so the next correction makes another."""
+        if self._is_ending:
+            return
         address = getattr(self.scheduler, "contact_address", None) or self.scheduler_address
         worker = self.workers[name] = made(spec, address, name=name, token=self.token)
+        self._specs[name] = spec
+        self._entry_by_member.update({str(member): name for member in self._members(name)})
         try:
             await worker
         except Exception:
             with contextlib.suppress(Exception):
                 await _closed(worker, CLOSE_SECONDS)
-            self.workers.pop(name, None)
+            self._forget_entry(name)
             raise
 
-    def _addresses(self, names: list[str]) -> list[str]:
-        """Of the workers that the scheduler knows by these names."""
-        known = getattr(self.scheduler, "workers", {})
+    def _addresses(self, names: set[str]) -> list[str]:
+        """Of the workers that the scheduler knows by these names; these, if it is not in here."""
+        known = getattr(self.scheduler, "workers", None)
+        if known is None:
+            return sorted(names)
         return [address for address, worker in known.items() if str(worker.name) in names]
 
     def _members(self, name: Any) -> Iterator[Any]:
         """The names of the workers of one entry."""
-        endings = self._last_spec(name).get("group", ())
+        spec = self._specs.get(name) or self.worker_spec.get(name) or {}
+        endings = spec.get("group", ())
         yield from (f"{name}{ending}" for ending in endings) if endings else (name,)
-
-    def _last_spec(self, name: Any) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.worker_spec.get(name) or self.new_spec or {}
-        return found
 
     # --- size --------------------------------------------------------------------------------
 
@@ -202,7 +287,7 @@ class SpecCluster(Cluster):
         await self._correct()
 
     def _corrected(self) -> Any:
-        if self.asynchronous or self.called_from_running_loop:
+        if self.asynchronous:
             return self._in_background(self._correct(), CORRECTION)
         if self._thread is not None:
             self._thread.call(lambda: self._in_background(self._correct(), CORRECTION))
@@ -248,7 +333,12 @@ class SpecCluster(Cluster):
         if hasattr(self.scheduler, "describe"):
             return facts_of_identity(self.scheduler.describe())
         self._require_running()
-        return facts_of_identity(self.sync(self._ask, questions.SchedulerIdentity))
+        return super().scheduler_info
+
+    @property
+    def _there(self) -> list[Any]:
+        known = getattr(self.scheduler, "workers", None)
+        return super()._there if known is None else list(known.values())
 
     @property
     def plan(self) -> set[Any]:
@@ -263,7 +353,9 @@ class SpecCluster(Cluster):
     @property
     def observed(self) -> set[Any]:
         """Names of the workers that are connected."""
-        known = getattr(self.scheduler, "workers", {}).values()
+        if not hasattr(self.scheduler, "workers"):
+            return super().observed
+        known = self.scheduler.workers.values()
         by_text = {str(name): name for name in self.plan | self.requested}
         return {by_text.get(str(worker.name), worker.name) for worker in known}
 
@@ -284,14 +376,11 @@ def made(spec: Mapping[str, Any], *args: Any, name: Any = None, token: bytes | N
         name: unless the entry has one.
         token: given to classes that take one.
     """
-    cls = spec["cls"]
-    if isinstance(cls, str):
-        module, _, last = cls.rpartition(".")
-        cls = getattr(import_module(module), last)
+    cls = class_of(spec["cls"])
     options = dict(spec.get("options", {}))
     if args:
         options.setdefault("name", name)
-    taken = _parameters(cls)
+    taken = parameters_of(cls)
     if token and "token" in taken:
         options.setdefault("token", token)
     for option in _OF_OLD:
@@ -304,7 +393,15 @@ def made(spec: Mapping[str, Any], *args: Any, name: Any = None, token: bytes | N
     return cls(*args, **options)
 
 
-def _parameters(cls: Any) -> set[str]:
+def class_of(kind: Any) -> Any:
+    """The class that a spec names, by itself or by where it is found.  Raises UnknownClass."""
+    if not isinstance(kind, str):
+        return kind
+    return class_named(kind)
+
+
+def parameters_of(cls: Any) -> set[str]:
+    """Names of what a class takes; none of one that does not tell."""
     try:
         return set(inspect.signature(cls).parameters)
     except (TypeError, ValueError):
@@ -335,10 +432,13 @@ async def run_spec(spec: Mapping[Any, Mapping[str, Any]], *args: Any) -> dict[An
         for name, entry in spec.items()
     }
     starting = [_awaited(worker) for worker in workers.values()]
-    outcomes = await asyncio.gather(*starting, return_exceptions=True)
-    failures = [outcome for outcome in outcomes if outcome is not None]
-    if failures:
+    try:
+        outcomes = await asyncio.gather(*starting, return_exceptions=True)
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+    except BaseException:  # that we are cancelled, too
         closing = [_closed(worker, CLOSE_SECONDS) for worker in workers.values()]
         await asyncio.gather(*closing, return_exceptions=True)
-        raise failures[0]
+        raise
     return workers

@@ -13,6 +13,7 @@ import dask.config
 from shoal.config import Nanny, read
 from shoal.errors import UnsupportedOption
 from shoal.nanny.errors import NotPlain
+from shoal.observe.asked import class_named
 from shoal.protocol.payload import dump_function, load
 
 _HASH_SEED = "6640"
@@ -20,8 +21,6 @@ _HASH_SEED = "6640"
 
 WORKERS_LACK: Final = {
     "data": "Workers keep results in memory.",
-    "executor": "Workers have threads of their own.",
-    "interface": "Give host= instead.",
 }
 """Options of upstream's workers that would change what happens, and what to do instead."""
 
@@ -41,12 +40,18 @@ def document_of(
         token: the cluster's; a worker needs it as well, since its tasks may have a client.
         options: keyword arguments of the service.
         log_level: from which on its log is heard.
-        config: the configuration; None: ours as it is now.
+        config: what is to be other than in our configuration as it is now, by dotted names or
+            nested.
     """
+    whole = plain_part_of(dask.config.config)  # a copy, as deep as it goes
+    if config is not None:
+        nested: dict[str, Any] = {}
+        dask.config.set(plain_part_of(config), config=nested)
+        dask.config.update(whole, nested)
     return {
         "role": role,
         "path": [str(entry) for entry in sys.path],
-        "config": plain_part_of(dask.config.config if config is None else config),
+        "config": whole,
         "log_level": log_level,
         "secret": token.hex(),
         "options": options,
@@ -56,15 +61,13 @@ def document_of(
 def worker_environ(added: Mapping[str, Any] | None = None) -> dict[str, str]:
     """What a worker's environment shall be: ours, and what the settings and `added` say.
 
-    A variable that the user has set wins over the settings' `pre-spawn-environ`.
+    A variable that the user has set wins over the settings, and `added` over both; what is None
+    there is said to be no variable.
     """
     settings = read(Nanny)
-    environ = {"PYTHONHASHSEED": _HASH_SEED}
-    environ |= {name: str(value) for name, value in settings.pre_spawn_environ.items()}
-    environ.update(os.environ)
-    environ.update({name: str(value) for name, value in settings.environ.items()})
-    environ.update({name: str(value) for name, value in (added or {}).items()})
-    return environ
+    said = {**settings.pre_spawn_environ, **settings.environ, **os.environ, **(added or {})}
+    environ = {"PYTHONHASHSEED": _HASH_SEED, **said}
+    return {name: str(value) for name, value in environ.items() if value is not None}
 
 
 def plain_part_of(value: Any) -> Any:
@@ -80,8 +83,10 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool | list | tuple | Mapping)
 
 
-def listed(preload: str | Sequence[str]) -> list[str]:
-    """Preloads of a worker, as they travel."""
+def listed(preload: str | Sequence[Any] | None) -> list[Any] | None:
+    """Preloads of a worker, or their arguments, as they travel; None: nobody has said any."""
+    if preload is None:
+        return None
     return [preload] if isinstance(preload, str) else list(preload)
 
 
@@ -93,6 +98,24 @@ def pickled_plugins(plugins: Iterable[Any]) -> list[str]:
 def load_plugins(pickled: Iterable[str]) -> list[Any]:
     """Plugins that have travelled."""
     return [load(bytes.fromhex(text)) for text in pickled]
+
+
+def pickled_class(kind: type[Any] | str | None) -> str | None:
+    """A class of workers, or the name under which it can be imported, as it travels; None: ours.
+
+    Raises:
+        UnknownClass: there is none of that name (an ImportError).
+    """
+    if kind is None:
+        return None
+    if isinstance(kind, str):
+        kind = class_named(kind)
+    return dump_function(kind).hex()
+
+
+def load_class(pickled: str) -> Any:
+    """A class that has travelled."""
+    return load(bytes.fromhex(pickled))
 
 
 def refuse_absent(options: Mapping[str, Any], remedies: Mapping[str, str]) -> None:

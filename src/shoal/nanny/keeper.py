@@ -32,6 +32,7 @@ from shoal.nanny.machine import (
     WorkerLeft,
     WorkerReady,
 )
+from shoal.nanny.named import Named
 from shoal.nanny.plugins import answer, plugins_of
 from shoal.nanny.process import ServiceProcess
 from shoal.nanny.questions import answer_to, argument_of, told
@@ -60,8 +61,11 @@ RESTART_SECONDS: Final = 30.0
 _logger = logging.getLogger("shoal.nanny")
 
 
-class WorkerKeeper:
+class WorkerKeeper(Named):
     """Keeps one worker alive under one name; belongs to the loop that starts it."""
+
+    held_seconds_max = CLOSE_SECONDS
+    """How long a process that the scheduler has sent away may take to end by itself."""
 
     def __init__(
         self,
@@ -99,6 +103,9 @@ class WorkerKeeper:
         self._answering: set[asyncio.Task[None]] = set()  # only to keep them alive
         self.what = what
         self.name = options.get("name")
+        self._has_heirs = config.read(
+            config.Worker, lifetime_restart=options.get("lifetime_restart")
+        ).lifetime_restart
         self.nthreads: int = options["nthreads"]
         self.memory_limit: int = options["memory_limit"]
         """In bytes; 0: none."""
@@ -121,6 +128,7 @@ class WorkerKeeper:
                 memory_steady_seconds=settings.memory_steady_seconds,
             )
         )
+        self._sent_away: ServiceProcess | None = None  # by the scheduler, for another to come
         self._last_death = (0, "")  # process id and cause; its successor tells the scheduler
         self._life: asyncio.Task[None] | None = None  # of the process that is there
         self._timer: asyncio.TimerHandle | None = None
@@ -198,6 +206,21 @@ class WorkerKeeper:
         self.status = Status.stopping
         await self._end_process(timeout)
         self.status = Status.stopped
+
+    def end_what_was_sent_away(self) -> None:
+        """The scheduler has sent the process away: it ends and another comes, whatever holds it.
+
+        It has a while to do that by itself.
+        """
+        process = self._sent_away = self.process
+        if process is not None:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self.held_seconds_max, self._kill_if_held, process)
+
+    def _kill_if_held(self, process: ServiceProcess) -> None:
+        if process is self.process and process.farewell is None and process.is_alive():
+            _logger.warning("%s was sent away, and something holds it: it is killed", self.what)
+            process.kill()
 
     async def restart(self, timeout: float = RESTART_SECONDS, reason: str = "nanny-restart") -> str:
         """End the worker and start another: "OK", or "timed out" if it was not there in time.
@@ -399,6 +422,10 @@ class WorkerKeeper:
         if self._machine.phase is not Phase.running:
             self._has_gone()
             return
+        if process.farewell is None and process is self._sent_away:
+            self._last_death = (process.pid or 0, "it was restarted")
+            self._feed(WorkerLeft(RESTARTED, again=True, by_request=True))
+            return
         if process.farewell is None:
             assert process.death is not None
             self._died(process, process.death.describe())
@@ -412,8 +439,7 @@ class WorkerKeeper:
             self._last_death = (process.pid or 0, "it was restarted")
             self._feed(WorkerLeft(reason, again=True, by_request=True))
         else:
-            again = reason == LIFETIME and config.read(config.Worker).lifetime_restart
-            self._feed(WorkerLeft(reason, again))
+            self._feed(WorkerLeft(reason, again=reason == LIFETIME and self._has_heirs))
 
     def _died(self, process: ServiceProcess | None, cause: str) -> None:
         """Let the machine decide, and tell what it has decided."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.functions import call_function
@@ -55,10 +55,18 @@ async def on_run(nanny: Any, argument: bytes) -> Outcome:
     return await call_function(argument, {"dask_worker": nanny})
 
 
+async def on_call(nanny: Any, argument: bytes) -> Outcome:
+    """Call what the nanny has under a name."""
+    name, arguments = cast(tuple[str, bytes], payload.load(argument))
+    outcome: Outcome = await nanny.answer_by_name(name, arguments)
+    return outcome
+
+
 ASKED: Final[dict[str, Callable[[Any, bytes], Awaitable[Outcome]]]] = {
     "plugin-add": on_plugin_add,
     "plugin-remove": on_plugin_remove,
     "run": on_run,
+    "call": on_call,
     "logs": on_logs,
 }
 """What a nanny can be asked to do -> what does it."""

@@ -23,11 +23,14 @@ from shoal.nanny.channel import Channel
 from shoal.nanny.children import Child, Ending
 from shoal.nanny.death import Death
 from shoal.nanny.errors import ProcessDied, ProcessLate
+from shoal.nanny.questions import PREPARE
 from shoal.nanny.starting import Wish, duplicate, start_process
 from shoal.nanny.surroundings import surroundings
 from shoal.observe.status import Status
 from shoal.storage.scratch import remove_scratch_of, scratch_parent
 
+LINGER_SECONDS_MAX: Final = 10.0
+"""What a process may take to end once it has said that it left."""
 TERMINATE_SECONDS: Final = 1.0
 """After SIGTERM, and again after SIGKILL."""
 
@@ -75,6 +78,10 @@ class ServiceProcess:
         """Whether it said that it is about to close, because a client has asked for that."""
         self.has_worked = False
         """Whether it said that it has finished a task."""
+        self.has_to_prepare = False
+        """Whether it said that it has something to do before others end; see `prepare`."""
+        self.on_sent_away: Callable[[Sequence[int]], None] | None = None
+        """Told the process ids of those that it has sent away, for others to come."""
         self.on_ask: Callable[[ServiceProcess, dict[str, Any]], None] | None = None
         """Told of what the process asks its nanny; see `questions.py`."""
         self.memory_limit_nbytes = memory_limit_nbytes
@@ -89,6 +96,8 @@ class ServiceProcess:
         self._child: Child | None = None
         self._channel: Channel | None = None
         self._ready: asyncio.Future[dict[str, Any]] | None = None
+        self._prepared: asyncio.Future[None] | None = None
+        self._lingering: asyncio.TimerHandle | None = None  # it has said that it left
         self._life: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -165,19 +174,43 @@ class ServiceProcess:
         """Answer what it has asked; nothing happens if it is gone."""
         await self.go(words)
 
+    async def prepare(self, timeout_seconds: float) -> None:
+        """Have it do what it has to do while others are still there, if it has; then it is closed.
+
+        Returns when it has done that, or has ended, or after `timeout_seconds`.
+        """
+        if not self.has_to_prepare or self.status is not Status.running or self._life is None:
+            return
+        self._prepared = asyncio.get_running_loop().create_future()
+        await self.go({PREPARE: True})
+        await asyncio.wait(
+            (self._prepared, self._life),
+            timeout=timeout_seconds,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+
     async def finished(self) -> None:
         """Wait until it has ended, however it does."""
         if self._life is not None:
             await asyncio.wait((self._life,))
 
     async def close(self, timeout_seconds: float) -> None:
-        """Have it close and end; SIGTERM, then SIGKILL, if it does not in time."""
+        """Have it close and end; SIGTERM, then SIGKILL, if it does not in time.
+
+        If this is cancelled it is killed, since nobody would see to it any more; within a second.
+        """
         self.let_go()
         if self._life is None:
             return
         wait_seconds = timeout_seconds
         for end in (self.terminate, self.kill, None):
-            done, _ = await asyncio.wait((self._life,), timeout=wait_seconds)
+            try:
+                done, _ = await asyncio.wait((self._life,), timeout=wait_seconds)
+            except asyncio.CancelledError:
+                self.kill()
+                await asyncio.wait((self._life,), timeout=TERMINATE_SECONDS)
+                await asyncio.to_thread(self.remove_files)
+                raise
             if done or end is None:
                 return
             if self._child is None:  # what starts it stands still
@@ -259,6 +292,8 @@ class ServiceProcess:
             for task in tasks:  # a process that it has started holds them open, perhaps
                 task.cancel()
         finally:
+            if self._lingering is not None:
+                self._lingering.cancel()
             # Else the loop ends before the process does: see `close_now`.
             if child is None or child.poll() is not None:
                 self._release()
@@ -362,7 +397,21 @@ class ServiceProcess:
                 return
 
     def _hear_left(self, words: dict[str, Any]) -> None:
+        """It has closed; if something of a user's keeps the process, it is ended."""
         self.farewell = words
+        loop = asyncio.get_running_loop()
+        self._lingering = loop.call_later(LINGER_SECONDS_MAX, self.kill)
+
+    def _hear_prepares(self, words: dict[str, Any]) -> None:
+        self.has_to_prepare = words["prepares"]
+
+    def _hear_done(self, words: dict[str, Any]) -> None:
+        if self._prepared is not None and not self._prepared.done():
+            self._prepared.set_result(None)
+
+    def _hear_sent_away(self, words: dict[str, Any]) -> None:
+        if self.on_sent_away is not None:
+            self.on_sent_away(words["sent_away"])
 
     def _hear_prepared(self, words: dict[str, Any]) -> None:
         """The scheduler has heard of it, and lets it in when plugins have done what they do."""
@@ -408,9 +457,12 @@ class ServiceProcess:
 WORDS: Final[dict[str, Callable[[ServiceProcess, dict[str, Any]], None]]] = {
     "address": ServiceProcess._hear_address,
     "ask": ServiceProcess._hear_ask,
+    "done": ServiceProcess._hear_done,
     "left": ServiceProcess._hear_left,
     "leaving": ServiceProcess._hear_leaving,
     "prepared": ServiceProcess._hear_prepared,
+    "prepares": ServiceProcess._hear_prepares,
+    "sent_away": ServiceProcess._hear_sent_away,
     "worked": ServiceProcess._hear_worked,
 }
 """First word of what a process says → what becomes of it."""

@@ -15,6 +15,8 @@ from shoal.protocol.running import Outcome
 ASK: Final = "ask"
 ANSWER: Final = "answer"
 TOPICS: Final = "topics"
+PREPARE: Final = "prepare"
+"""What a process is told that shall do what it has to do before others end."""
 
 
 def question(number: int, operation: str, argument: bytes) -> dict[str, Any]:

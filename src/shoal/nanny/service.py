@@ -17,6 +17,7 @@ from shoal.nanny.document import (
     WORKERS_LACK,
     document_of,
     listed,
+    pickled_class,
     pickled_plugins,
     refuse_absent,
     require_plain,
@@ -25,6 +26,7 @@ from shoal.nanny.document import (
 from shoal.nanny.errors import NoSchedulerGiven, UnknownOption
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
+from shoal.observe.asked import host_of_interface, refuse_encryption
 from shoal.observe.limits import memory_limit_bytes, thread_count
 from shoal.observe.preloading import Preloads, process_preloads
 from shoal.protocol.codec import Decoder
@@ -40,10 +42,7 @@ PROBE_SECONDS: Final = 2.0
 
 LATER_OPTIONS: Final = {
     **WORKERS_LACK,
-    "lifetime": "Close the nanny when its time is over.",
-    "security": "The token in SHOAL_TOKEN_FILE, or the scheduler file, lets a worker in.",
     "services": "Workers have no web page.",
-    "worker_class": "Make a Worker in this process instead.",
 }
 """Options of upstream that would change what happens, and what to do instead."""
 
@@ -53,13 +52,7 @@ HARMLESS_OPTIONS: Final = frozenset(
         "dashboard_address",
         "heartbeat_interval",
         "http_prefix",
-        "lifetime_restart",
-        "lifetime_stagger",
-        "listen_address",
         "profile_cycle_interval",
-        "protocol",
-        "quiet",
-        "reconnect",
     )
 )
 """Options of upstream that only tune what shoal does by itself."""
@@ -80,26 +73,37 @@ class Nanny(WorkerKeeper):
         scheduler_ip: str | None = None,
         scheduler_port: int | None = None,
         scheduler_file: str | None = None,
-        worker_port: int = 0,
+        worker_port: int | str | Sequence[int] | None = 0,
         nthreads: int | None = None,
         local_directory: str | os.PathLike[str] | None = None,
+        services: Any = None,
         name: Any = None,
         memory_limit: str | float | None = "auto",
+        reconnect: bool = True,
         validate: bool = False,
+        quiet: bool = False,
         resources: Mapping[str, float] | None = None,
         silence_logs: int | None = None,
         death_timeout: float | str | None = None,
-        contact_address: str | None = None,
-        env: Mapping[str, Any] | None = None,
-        host: str | None = None,
-        port: int | None = None,
-        config: Mapping[str, Any] | None = None,
-        token: bytes | None = None,
         preload: str | Sequence[str] | None = None,
         preload_argv: Sequence[Any] | None = None,
         preload_nanny: str | Sequence[str] | None = None,
         preload_nanny_argv: Sequence[Any] | None = None,
+        security: Any = None,
+        contact_address: str | None = None,
+        listen_address: str | None = None,
+        worker_class: type[Any] | str | None = None,
+        env: Mapping[str, Any] | None = None,
+        interface: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        protocol: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        token: bytes | None = None,
         plugins: Iterable[Any] = (),
+        lifetime: float | str | None = None,
+        lifetime_stagger: float | str | None = None,
+        lifetime_restart: bool | None = None,
         **options: Any,
     ) -> None:
         """Nothing happens until it is started.
@@ -108,6 +112,11 @@ class Nanny(WorkerKeeper):
             scheduler_ip: the scheduler's address, e.g. `tcp://10.0.0.1:8786`; or its host, with
                 `scheduler_port`; or give `scheduler_file`.
             worker_port, host, contact_address: where the worker listens, and what peers are told.
+            interface: a network interface that has the address, instead of `host`.
+            worker_class: what the worker is, or where that is found; a class of its own kind.
+            security: taken if it asks for no certificates.
+            protocol: how the scheduler is reached, where its address does not say it.
+            services, reconnect, quiet, listen_address: of no effect, as a nanny listens nowhere.
             nthreads, name, memory_limit, resources, local_directory, validate: of the worker.
             silence_logs: level (of `logging`) below which the worker's log is silent.
             death_timeout: seconds to find the scheduler at the start.
@@ -115,6 +124,8 @@ class Nanny(WorkerKeeper):
             config: on top of the configuration that the worker gets, which is ours.
             token: what proves that it belongs to the cluster; None: looked for.
             preload, preload_argv, plugins: of the worker.
+            lifetime, lifetime_stagger, lifetime_restart: after which time the worker goes, and
+                whether another comes.
             preload_nanny, preload_nanny_argv: of ours; see `observe/preloading.py`; None: the
                 settings'.
 
@@ -122,39 +133,28 @@ class Nanny(WorkerKeeper):
             NoSchedulerGiven, UnsupportedOption, NotPlain, TypeError, ValueError: what can't be
                 used.
         """
-        _check(options)
+        _check({**options, "services": services}, security)
         preloads = _preloads(self, preload_nanny, preload_nanny_argv)
-        self.scheduler_address, known = _find(scheduler_ip, scheduler_port, scheduler_file)
+        self.scheduler_address, told = _find(scheduler_ip, scheduler_port, scheduler_file, protocol)
         nthreads = thread_count(nthreads)
         seconds = None if death_timeout is None else to_seconds(death_timeout)
-        self._token = token or known
-        self._environ, self._config = env, config
+        self._token, self._environ, self._config = token or told, env, config
         self._log_level = logging.WARNING if silence_logs is None else silence_logs
-        given = _given(
-            nthreads=nthreads,
-            memory_limit=memory_limit_bytes(memory_limit, nthreads),
-            name=name,
-            port=worker_port or port,
-            host=host,
-            contact_address=contact_address,
-            local_directory=None if local_directory is None else os.fspath(local_directory),
-            resources=None if resources is None else dict(resources),
-            death_timeout=seconds,
-            validate=validate,
-            preload=None if preload is None else listed(preload),
-            preload_argv=None if preload_argv is None else list(preload_argv),
-            plugins=pickled_plugins(plugins) or None,
-        )
-        self._options = require_plain("", given)
+        self._options = _given(
+            nthreads=nthreads, memory_limit=memory_limit_bytes(memory_limit, nthreads), name=name,
+            port=worker_port or port, contact_address=contact_address, validate=validate,
+            host=host_of_interface(interface) if interface else host, death_timeout=seconds,
+            worker_class=pickled_class(worker_class), resources=resources and dict(resources),
+            local_directory=local_directory and os.fspath(local_directory),
+            preload=listed(preload), preload_argv=listed(preload_argv),
+            plugins=pickled_plugins(plugins) or None, lifetime=lifetime,
+            lifetime_stagger=lifetime_stagger, lifetime_restart=lifetime_restart,
+        )  # fmt: skip
         super().__init__(
-            "the worker" if name is None else f"worker {name}",
-            self._options,
-            self._make_process,
-            self._find_address,
-            self._probe,
+            "the worker" if name is None else f"worker {name}", self._options, self._make_process,
+            self._find_address, self._probe, preloads=preloads,
             start_seconds=START_SECONDS + (seconds or _connect_seconds()),
-            preloads=preloads,
-        )
+        )  # fmt: skip
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.start().__await__()
@@ -183,9 +183,6 @@ class Nanny(WorkerKeeper):
     # --- what the keeper needs ---------------------------------------------------------------
 
     def _make_process(self) -> ServiceProcess:
-        config = dask.config.config
-        if self._config is not None:
-            config = dask.config.merge(config, self._config)
         return ServiceProcess(
             self.what,
             document_of(
@@ -193,7 +190,7 @@ class Nanny(WorkerKeeper):
                 self._find_token(),
                 self._options,
                 log_level=self._log_level,
-                config=config,
+                config=self._config,
             ),
             environ=worker_environ({**(self._environ or {}), **self.env}),
             memory_limit_nbytes=self.memory_limit,
@@ -238,21 +235,23 @@ def _connect_seconds() -> float:
     return settings.read(settings.Comm).connect_seconds
 
 
-def _find(host: str | None, port: int | None, file: str | None) -> tuple[str, bytes | None]:
+def _find(
+    host: str | None, port: int | None, file: str | None, protocol: str | None
+) -> tuple[str, bytes | None]:
     """The scheduler's address, and its token if the scheduler file has one.
 
     Raises:
         NoSchedulerGiven: there is none, or no such file.
     """
     if file is None:
-        return _address_of(host, port), None
+        return _address_of(host, port, protocol), None
     found = read_scheduler_file(file)
     if found is None:
         raise NoSchedulerGiven(file)
-    return _address_of(found.address, port), found.token
+    return _address_of(found.address, port, protocol), found.token
 
 
-def _address_of(host: str | None, port: int | None) -> str:
+def _address_of(host: str | None, port: int | None, protocol: str | None) -> str:
     """The scheduler's address, from what upstream takes for it."""
     address = host or dask.config.get("scheduler-address", None)
     if not address:
@@ -261,17 +260,19 @@ def _address_of(host: str | None, port: int | None) -> str:
     if port is not None:
         text = f"{text}:{port}"
     if "://" not in text:
-        text = f"tcp://{text}"
+        text = f"{(protocol or 'tcp').removesuffix('://')}://{text}"
     return str(parse_address(text))
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """Those that say something."""
-    return {name: value for name, value in options.items() if value is not None}
+    """Those that say something.  Raises NotPlain: one of them can't travel."""
+    given = {name: value for name, value in options.items() if value is not None}
+    return require_plain("", given)
 
 
-def _check(options: Mapping[str, Any]) -> None:
+def _check(options: Mapping[str, Any], security: Any) -> None:
     """Raise what is wrong with options that nobody knows, or that change what they can't."""
+    refuse_encryption(security)
     refuse_absent(options, LATER_OPTIONS)
     for name in options:
         if name not in LATER_OPTIONS and name not in HARMLESS_OPTIONS:

@@ -38,13 +38,13 @@ def main(document: dict[str, Any]) -> None:
     """Import what `document` names, then serve; in a forked child, be that child."""
     control = take_standard_input()
     close_all_but([control.fileno()])  # what the owner has left inheritable
+    gc.disable()  # a collection would write to every page that the children share
     for name in document["warm"]:
         try:
             import_module(name)
         except ImportError:
             pass  # who needs it says so, and some need not be installed
     gc.collect()
-    gc.disable()  # a collection would write to every page that the children share
     gc.freeze()
     birth = Zygote(control, document["orphan_seconds"]).serve()
     if birth is not None:

@@ -13,14 +13,17 @@ from shoal.cli.options import (
     OneLineCommand,
     absent,
     harmless,
-    host_of_interface,
     read_address,
     read_folder,
+    read_interface,
     read_memory,
     read_name,
     read_resources,
     read_seconds,
 )
+from shoal.cli.scheduler import listening_at
+from shoal.cli.worker import read_ports, share_ports
+from shoal.errors import UnknownInterface
 from shoal.version import VERSION
 
 
@@ -35,8 +38,11 @@ def invoke(*arguments):
         ("--versoin", "versoin"),
         ("scheduler --porz 1", "porz"),
         ("scheduler --port 70000", "70000"),
-        ("scheduler extra", "extra"),
+        ("scheduler extra", "unexpected extra argument (extra): such are for --preload"),
         ("scheduler --interface nowhere0", "nowhere0"),
+        ("scheduler --host 127.0.0.1:1 --port 2", "Say the port once"),
+        ("scheduler --host ftp://host", "'ftp' is unknown"),
+        ("scheduler --host unix:///here", "listens on tcp://"),
         ("scheduler --tls-cert file", "--tls-cert is not supported"),
         ("scheduler --jupyter", "--jupyter is not supported"),
         ("worker", "Which scheduler?"),
@@ -46,7 +52,9 @@ def invoke(*arguments):
         ("worker tcp://host:1 --nworkers several", "neither a number nor 'auto'"),
         ("worker tcp://host:1 --nworkers 0", "makes 0 workers"),
         ("worker tcp://host:1 --nworkers 2 --no-nanny", "does not go with --no-nanny"),
-        ("worker tcp://host:1 --nworkers 2 --worker-port 80", "--worker-port does not go with"),
+        ("worker tcp://host:1 --nworkers 2 --worker-port 80", "2 workers can't share 1"),
+        ("worker tcp://host:1 --worker-port 80:70", "first:last"),
+        ("worker tcp://host:1 --worker-port 70000", "70000 is not a port"),
         ("worker tcp://host:1 --contact-address tcp://a:1", "--worker-port as well"),
         ("worker tcp://host:1 --listen-address tcp://a:1 --host b", "does not go with --host"),
         ("worker tcp://host:1 --memory-limit much", "much"),
@@ -54,7 +62,7 @@ def invoke(*arguments):
         ("worker tcp://host:1 --death-timeout soon", "soon"),
         ("worker tcp://host:1 --local-directory /proc/x", "Cannot write into /proc/x"),
         ("worker tcp://host:1 --local-directory /proc", "Cannot write into /proc"),
-        ("worker tcp://host:1 --lifetime 1h", "--lifetime is not supported"),
+        ("worker tcp://host:1 --lifetime soon", "soon"),
     ],
 )
 def test_bad_usage_is_one_line_with_the_way_to_help_and_exit_code_2(line, word):
@@ -72,9 +80,29 @@ def test_a_folder_for_the_files_of_tasks_is_made_and_left_as_it_is(tmp_path):
     assert list(folder.iterdir()) == []
 
 
-def test_the_help_does_not_promise_resources_that_tasks_cannot_have():
-    said = " ".join(invoke("worker", "--help").output.split())
-    assert "tasks can't ask for them in this version" in said
+def test_workers_share_ports():
+    assert share_ports(read_ports("9000:9003"), 2) == [[9000, 9002], [9001, 9003]]
+    assert share_ports(read_ports("9000,9005"), 1) == [[9000, 9005]]
+    assert share_ports(read_ports("0"), 2) == share_ports(None, 2) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "found"),
+    [
+        ("", None, ("", 8786)),
+        ("here", None, ("here", 8786)),
+        ("here", 0, ("here", 0)),
+        ("here:1", None, ("here", 1)),
+        ("here:1", 1, ("here", 1)),
+        ("tcp://here", 7, ("here", 7)),
+        ("tcp://here:5", None, ("here", 5)),
+        (":5", None, ("", 5)),
+        ("::1", 5, ("::1", 5)),
+        ("[::1]:5", None, ("::1", 5)),
+    ],
+)
+def test_a_schedulers_host_may_have_its_port_with_it(host, port, found):
+    assert listening_at(host, port) == found
 
 
 def test_every_command_has_help_and_a_version():
@@ -89,7 +117,7 @@ def test_every_command_has_help_and_a_version():
 
 def test_help_does_not_show_what_is_refused_or_has_no_effect():
     text = invoke("worker", "--help").output
-    for hidden in ("--tls-cert", "--jupyter", "--lifetime", "--nprocs", "--dashboard"):
+    for hidden in ("--tls-cert", "--jupyter", "--nprocs", "--dashboard"):
         assert hidden not in text
 
 
@@ -118,7 +146,7 @@ def test_values_are_read_as_workers_take_them():
     assert read_seconds("2 minutes") == 120.0
     assert read_address("host:8786") == "tcp://host:8786"
     assert read_memory("4GB") == "4GB"
-    assert host_of_interface("lo") == "127.0.0.1"
+    assert read_interface("lo") == "127.0.0.1"
     for text in ("GPU=two", "GPU", "=2", "GPU=-1", "GPU=nan", "GPU=inf"):
         with pytest.raises(ValueError, match="NAME=NUMBER"):
             read_resources(text)
@@ -137,7 +165,7 @@ def test_a_value_that_is_read_already_stays_as_it_is():
         errors.NotInstalled("The demo", ["a"], ["b"]),
         errors.AnswersDiffer("rows"),
         errors.SchedulerAbsent("file", 2.0),
-        errors.UnknownInterface("eth9", ["lo"]),
+        UnknownInterface("eth9", ["lo"]),
     ],
 )
 def test_errors_survive_pickle_and_say_the_same(error):

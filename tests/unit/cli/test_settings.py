@@ -26,9 +26,9 @@ def test_a_setting_is_shown_with_its_value_origin_and_meaning():
 
 
 def test_the_origin_is_the_name_under_which_it_was_set():
-    with dask.config.set({"distributed.scheduler.work-stealing-interval": "2 s"}):
-        line = shown("stealing.interval").stdout.splitlines()[0]
-    assert line.endswith(": 2.0 (distributed.scheduler.work-stealing-interval)")
+    with dask.config.set({"distributed.comm.timeouts.connect": "2 s"}):
+        line = shown("comm.connect").stdout.splitlines()[0]
+    assert line.endswith(": 2.0 (dask.config.set, as distributed.comm.timeouts.connect)")
 
 
 def test_a_value_that_cannot_be_used_is_refused_in_one_line():
@@ -36,3 +36,11 @@ def test_a_value_that_cannot_be_used_is_refused_in_one_line():
         result = shown()
     assert result.exit_code == 2
     assert "shoal.comm.backlog" in result.stderr
+
+
+def test_a_section_that_there_is_not_is_refused_in_one_line():
+    with dask.config.set({"shoal.com.backlog": 5}):
+        result = shown("comm")
+    assert result.exit_code == 2
+    assert "shoal.com can't be used" in result.stderr
+    assert "Did you mean comm?" in result.stderr

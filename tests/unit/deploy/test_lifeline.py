@@ -3,6 +3,8 @@
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 import threading
 
 from shoal.deploy.lifeline import Lifeline
@@ -41,3 +43,18 @@ def test_words_for_an_owner_that_is_gone_are_for_nobody():
         lifeline.tell({"n": 1})
         lifeline.tell({"n": 2})
         asyncio.run(asyncio.wait_for(lifeline.said_all(), 30))
+
+
+LEFT_BEHIND = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from shoal.deploy.lifeline import exit_within
+ThreadPoolExecutor(1).submit(threading.Event().wait)
+exit_within(0.05, 7)
+"""
+
+
+def test_a_thread_of_a_pool_that_never_ends_does_not_keep_the_process():
+    assert (
+        subprocess.run([sys.executable, "-c", LEFT_BEHIND], timeout=30, check=False).returncode == 7
+    )

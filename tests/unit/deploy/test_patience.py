@@ -1,6 +1,6 @@
 """How long a cluster that gets smaller waits for copies."""
 
-from shoal.deploy.local import RETIRE_PATIENCE_SECONDS
+from shoal.deploy.cluster import RETIRE_PATIENCE_SECONDS
 from shoal.scheduler.model.settings import SchedulerSettings
 
 
