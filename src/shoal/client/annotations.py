@@ -57,6 +57,8 @@ def _merged(said: Mapping[str, Any], base: TaskOptions) -> TaskOptions:
         workers=workers,
         allow_other_workers=allow if workers else None,
         resources=said.get("resources", base.resources or None),
+        executor=said.get("executor", base.executor),
+        inside=base.inside,
     )
     return options or TaskOptions()
 

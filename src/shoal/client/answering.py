@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.client.absent import Absent
 from shoal.client.blocking import CALLBACKS
@@ -19,6 +19,9 @@ from shoal.comms.exchange import ReplicaExchange
 from shoal.protocol.keys import to_text
 from shoal.units import to_seconds
 
+if TYPE_CHECKING:
+    from shoal.client.borrowing import Borrowing
+
 
 class Answering(Absent):
     """The part of the asynchronous client that knows of results."""
@@ -29,6 +32,12 @@ class Answering(Absent):
         self.session = Session(name)
         self.direct_to_workers = direct_to_workers
         self._exchange: ReplicaExchange | None = None  # with workers, once we know the keys
+        self._borrowing: Borrowing | None = None  # once other clients' futures are used
+
+    @property
+    def face(self) -> Any:
+        """The client that the user holds."""
+        return self
 
     def finish(self, work: Any) -> Any:
         """The result of a coroutine, or here: the coroutine itself."""
@@ -104,17 +113,34 @@ class Answering(Absent):
             raise ForeignFuture(future.key)
         return record
 
+    def input_of(self, future: Future) -> Record:
+        """As `record_of`, for what a task needs: another client's future, of the same scheduler,
+        is wanted by this client as well, for as long as that future is there.
+
+        Raises:
+            ForeignFuture: it is a client's of another scheduler.
+        """
+        record = future.record
+        if future.face.session is self.session:
+            return record
+        from shoal.client.borrowing import Borrowing  # few programs have two clients
+
+        with self.session.lock:
+            if self._borrowing is None:
+                self._borrowing = Borrowing(self.session, self.face)
+        return self._borrowing.record_of(future)
+
     def gathering(self, *, skip: bool = False, direct: bool | None = None) -> Gathering:
         """A gather to be run once."""
         if direct is None:
             direct = self.direct_to_workers is not False
-        return Gathering(self.session, self.exchange, skip=skip, direct=direct)
+        return Gathering(self.session, self.exchange, skip=skip, direct=direct, face=self.face)
 
     @property
     def exchange(self) -> ReplicaExchange:
         """The way to workers' memory; raises ClientClosed before the client was started."""
         if self._exchange is None:
-            raise ClientClosed(self.id, self.session.status)
+            raise ClientClosed(self.id, self.session.status, self.session.ending_reason)
         return self._exchange
 
 

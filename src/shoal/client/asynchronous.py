@@ -22,6 +22,7 @@ from shoal.client.control.plugins import Plugins
 from shoal.client.control.questions import Questions
 from shoal.client.control.replaying import Replaying
 from shoal.client.control.results import Results
+from shoal.client.control.servers import Servers
 from shoal.client.control.standing import Standing
 from shoal.client.control.topics import Topics
 from shoal.client.control.uploads import Uploads
@@ -48,6 +49,7 @@ class AsyncClient(
     Agreements,
     Executors,
     Detached,
+    Servers,
 ):
     """A connection to a scheduler, for programs that run on an event loop.
 

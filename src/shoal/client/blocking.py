@@ -165,6 +165,13 @@ class _Shortened(shorten_traceback):
             BaseException.with_traceback(error, self.shorten(trace))
 
 
+def shorten(error: BaseException) -> None:
+    """Leave only the outermost of our frames in the traceback of what is about to leave us."""
+    trace = error.__traceback__
+    if trace is not None:
+        BaseException.with_traceback(error, _Shortened.shorten(trace))
+
+
 class Latch:
     """Lets one thread wait until a number of records have ended; made for one wait.
 

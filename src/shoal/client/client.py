@@ -25,6 +25,7 @@ from shoal.client.generated.plugins import BlockingPlugins
 from shoal.client.generated.questions import BlockingQuestions
 from shoal.client.generated.replaying import BlockingReplaying
 from shoal.client.generated.results import BlockingResults
+from shoal.client.generated.servers import BlockingServers
 from shoal.client.generated.standing import BlockingStanding
 from shoal.client.generated.topics import BlockingTopics
 from shoal.client.generated.uploads import BlockingUploads
@@ -53,6 +54,7 @@ class Client(
     BlockingAgreements,
     BlockingExecutors,
     BlockingDetached,
+    BlockingServers,
 ):
     __doc__ = BlockingBase.__doc__
 

@@ -239,7 +239,7 @@ class as_completed:  # noqa: N801  # known by this name
             return future, self._error(future)
         record = future.record
         if record.value is not None:
-            return future, load_near(record)
+            return future, load_near(record, future.face)
         if record not in self._ahead:
             work = future.face.await_results(self._with_some_more(future, batch))
             if not future.face.is_blocking:
@@ -290,7 +290,7 @@ class as_completed:  # noqa: N801  # known by this name
             return future, self._error(future)
         record, face = future.record, future.face
         if record.value is not None:
-            return future, load_near(record)
+            return future, load_near(record, future.face)
         if record not in self._ahead:
             self._ahead.update(await face.await_results(self._with_some_more(future, batch)))
         value = self._ahead.pop(record, FAILED)
@@ -354,7 +354,7 @@ class as_completed:  # noqa: N801  # known by this name
     def _error(self, future: Future) -> Any:
         """The outcome of a future without a result, or raise it."""
         record = future.record
-        if record.status == CANCELLED:
+        if record.is_gone:
             return outcome_error(record)
         return self._told(outcome_error(record))  # held by no name here: see `_told`
 

@@ -18,7 +18,7 @@ from dask.core import flatten
 from shoal.client.annotations import options_by_key
 from shoal.client.errors import ClientClosed, LargeGraphWarning
 from shoal.client.finding import Tasks
-from shoal.client.future import Future, futures_of
+from shoal.client.future import Future, bind_strays, futures_of
 from shoal.client.garbage import paused_collection
 from shoal.client.graphs import Graph
 from shoal.client.machine import Record
@@ -44,7 +44,10 @@ class GraphSubmission:
         session: Session,
         options: TaskOptions | None,
         large_graph_bytes: int,
+        actors: Any = None,
     ) -> None:
+        """`actors`: which tasks make actors, as users say it."""
+        self._actors = actors
         self._session = session
         self._options = options
         self._large_graph_bytes = large_graph_bytes
@@ -85,10 +88,17 @@ class GraphSubmission:
             by_key = {key: {name: f(key) for name, f in said.items()} for key in tasks}
             annotations = {key: {**own, **annotations.get(key, {})} for key, own in by_key.items()}
         options = options_by_key(annotations, self._options) if annotations else {}
-        return Tasks(tasks, fusible, lazy, options)
+        graph = Tasks(tasks, fusible, lazy, options)
+        if self._actors is not None and self._actors is not False:
+            from shoal.client.actors.making import who_are_actors, with_actors  # few have any
+
+            wanted = who_are_actors(self._actors)
+            graph = with_actors(graph, wanted, self._options or TaskOptions())
+        return graph
 
     def _send(self, tasks: Tasks, keys: Sequence[Any], records: dict[Any, Record]) -> None:
         session, machine = self._session, self._session.machine
+        bind_strays(tasks.by_key)
         graph = Graph(tasks, keys, self._find_live)
         with session.lock:
             first = self._first = machine.reserve(graph.ntasks_max)
@@ -112,13 +122,7 @@ class GraphSubmission:
                 session.say(rest)
             raise
         if nbytes > self._large_graph_bytes and nbytes > NBYTES_PER_TASK_MIN * graph.ntasks:
-            warnings.warn(
-                f"Sending a large graph of {format_nbytes(nbytes)} for {graph.ntasks} tasks: it "
-                "carries data. Put them into workers' memory first, with `client.scatter(data)`, "
-                "or let the tasks read them from files.",
-                LargeGraphWarning,
-                stacklevel=6,
-            )
+            warn_of_large(nbytes, graph.ntasks, stacklevel=7)
 
     def _new_code(self) -> CodeId:
         with self._session.lock:
@@ -142,6 +146,17 @@ class GraphSubmission:
             self._session.machine.hold(record)
         self._borrowed[key] = record
         return record.number
+
+
+def warn_of_large(nbytes: int, ntasks: int, stacklevel: int) -> None:
+    """Say that tasks carry data; `stacklevel`: as for `warnings.warn`, seen from here."""
+    warnings.warn(
+        f"Sending large graph of size {format_nbytes(nbytes)} for {ntasks} "
+        f"task{'s' * (ntasks != 1)}: it carries data. Put them into workers' memory first, with "
+        "`client.scatter(data)`, or let the tasks read them from files.",
+        LargeGraphWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def flat_keys(keys: Any) -> list[Any]:
@@ -216,36 +231,39 @@ def _inside(container: Any) -> Iterator[Any]:
             yield part
 
 
-def replaced(container: Any, value_of: Callable[[Future], Any], skipped: object) -> Any:
+def replaced(
+    container: Any, value_of: Callable[[Any], Any], skipped: object, kinds: Any = Future
+) -> Any:
     """Nested builtin containers with each future replaced by its value.
 
-    A value that is `skipped` is left out of a list at the top, and None elsewhere.
+    A value that is `skipped` is left out of a list at the top, and None elsewhere.  `kinds`: the
+    types of futures.
     """
-    if isinstance(container, Future):
+    if isinstance(container, kinds):
         value = value_of(container)
         return None if value is skipped else value
-    if type(container) is list and all(isinstance(part, Future) for part in container):
+    if type(container) is list and all(isinstance(part, kinds) for part in container):
         values = [value_of(part) for part in container]
         return [value for value in values if value is not skipped]
     if type(container) is list:
         parts = [
-            (value_of(part) if isinstance(part, Future) else _deep(part, value_of, skipped))
+            (value_of(part) if isinstance(part, kinds) else _deep(part, value_of, skipped, kinds))
             for part in container
         ]
         return [part for part in parts if part is not skipped]
-    return _deep(container, value_of, skipped)
+    return _deep(container, value_of, skipped, kinds)
 
 
-def _deep(part: Any, value_of: Callable[[Future], Any], skipped: object) -> Any:
-    if isinstance(part, Future):
+def _deep(part: Any, value_of: Callable[[Any], Any], skipped: object, kinds: Any) -> Any:
+    if isinstance(part, kinds):
         value = value_of(part)
         return None if value is skipped else value
     if isinstance(part, dict):
-        return {key: _deep(value, value_of, skipped) for key, value in part.items()}
+        return {key: _deep(value, value_of, skipped, kinds) for key, value in part.items()}
     if isinstance(part, tuple) and hasattr(part, "_fields"):
-        return type(part)(*[_deep(inner, value_of, skipped) for inner in part])
+        return type(part)(*[_deep(inner, value_of, skipped, kinds) for inner in part])
     if isinstance(part, (list, tuple, set, frozenset)):
-        return type(part)([_deep(inner, value_of, skipped) for inner in part])
+        return type(part)([_deep(inner, value_of, skipped, kinds) for inner in part])
     return part
 
 

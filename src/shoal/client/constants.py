@@ -78,6 +78,8 @@ def _is_large(value: Any) -> bool:
         return len(value) >= LARGE_BYTES_MIN
     if kind in (list, tuple, dict, set):
         return 8 * len(value) >= LARGE_BYTES_MIN
+    if isinstance(value, TaskRef):
+        return False  # it stands for something; an actor would be asked for what follows
     for name in ("nbytes", "size"):  # of arrays and series; cells of dataframes
         try:
             nbytes = getattr(value, name, None)

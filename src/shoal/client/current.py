@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +15,10 @@ from typing import Any, Final
 
 from shoal.client.dask_settings import CLIENTS, SCHEDULER, SchedulerEntry
 from shoal.client.errors import NoClient
-from shoal.client.nested import client_of_task
+from shoal.client.nested import client_of_task, client_of_worker, tell_of_client
+from shoal.comms.addresses import parse_address
+from shoal.comms.errors import AddressError
+from shoal.observe.inside import TaskHost, current_task, rejoin, secede
 from shoal.version import DROP_IN_MARK
 
 _context: ContextVar[Any] = ContextVar("shoal_client", default=None)
@@ -66,19 +71,24 @@ def absence() -> NoClient:
     return NoClient()
 
 
-def find_client(allow_global: bool = True) -> Any:
-    """The client of this context: of a `with`, of the task, or the default one; else None."""
+def find_client(allow_global: bool = True, timeout: Any = None) -> Any:
+    """The client of this context: of a `with`, of the task, or the default one; else None.
+
+    Args:
+        timeout: seconds to connect that of the task, if it has none yet.
+    """
     client = _context.get()
     if client is not None:
         return client
-    default = _newest_default()
-    client = client_of_task(default)
+    default = newest_default()
+    client = client_of_task(default, timeout)
     if client is None and allow_global:
         client = default
     return client
 
 
-def _newest_default() -> Any:
+def newest_default() -> Any:
+    """The default client that was made last; None: there is none.  None is made."""
     for ref in reversed(_defaults):
         client = ref()
         if client is not None:
@@ -110,26 +120,54 @@ def default_client(c: Any = None) -> Any:
 def get_client(address: Any = None, timeout: Any = None, resolve_address: bool = True) -> Any:
     """The client of this task or context, as long as it is one of `address`.
 
+    In a task it is one of the task's own cluster, whichever others the task has clients of.
+
     Args:
         address: None, an address, or an object with `scheduler_address`; a new default client is
             made for it if the current one belongs to another scheduler.
-        timeout: seconds to connect a new one.
+        timeout: seconds to connect a new one, or a text such as "10s".
+        resolve_address: whether two addresses of one host may be written differently.
 
     Raises:
         ValueError: no address is given, and there is no client.
     """
-    found = find_client()
+    found = find_client(timeout=timeout)
+    task = current_task.get()
+    if task is not None and found.scheduler_address != task.worker.scheduler_address:
+        found = client_of_task(newest_default(), timeout)
     wanted = getattr(address, "scheduler_address", address)
     if wanted is None:
         if found is None:
             raise absence()
         return found
-    if found is not None and found.scheduler_address == wanted:
+    if found is not None and _is_same(found.scheduler_address, wanted, resolve_address):
         return found
     from importlib import import_module  # the faces know this module; it finds them by name
 
     options = {} if timeout is None else {"timeout": timeout}
     return import_module("shoal.client.client").Client(address, **options)
+
+
+def client_of(worker: TaskHost) -> Any:
+    """The client that tasks of a worker have; a default one of this process, if that can be."""
+    return client_of_worker(worker, newest_default())
+
+
+def _is_same(address: str, other: Any, resolve: bool) -> bool:
+    """Whether two addresses mean one scheduler; `resolve`: names of hosts may be looked up."""
+    if address == other or not resolve or not isinstance(other, str):
+        return bool(address == other)
+    try:
+        one, two = parse_address(address), parse_address(other)
+        if (one.scheme, one.port, one.name) != (two.scheme, two.port, two.name):
+            return False
+        return _numbers_of(one.host) == _numbers_of(two.host)
+    except (AddressError, OSError):
+        return False
+
+
+def _numbers_of(host: str) -> str:
+    return str(socket.getaddrinfo(host, 1, type=socket.SOCK_STREAM)[0][4][0])
 
 
 @contextmanager
@@ -153,15 +191,35 @@ def temp_default_client(c: Any) -> Iterator[None]:
 def worker_client(timeout: Any = None, separate_thread: bool = True) -> Iterator[Any]:
     """The client of a task, for a `with` statement in it.
 
-    While the task waits for what it has submitted, another runs in its place.
-
     Args:
-        timeout: seconds to connect a new client.
-        separate_thread: not used; a task has a thread of its own.
+        timeout: seconds to connect a new client, or a text such as "10s".
+        separate_thread: have the task secede for as long as the statement lasts, so that it holds
+            no slot; it waits for one at the end.  Where it is False, others run in its place only
+            while it waits for what it has submitted.
+
+    Raises:
+        ValueError: there is no client.
+        OSError: the scheduler can't be reached in time.
     """
     client = get_client(timeout=timeout)
-    with as_current(client):
-        yield client
+    task = current_task.get()
+    secedes = separate_thread and task is not None and not task.has_seceded
+    if task is not None:
+        tell_of_client("worker-client", task.worker, client, timeout)
+    if secedes:
+        secede()
+    try:
+        with as_current(client):
+            yield client
+    finally:
+        if secedes:
+            rejoin()
+
+
+def local_client(*args: Any, **kwargs: Any) -> Any:
+    """As `worker_client`, by an old name."""
+    warnings.warn("local_client has moved to worker_client", stacklevel=2)
+    return worker_client(*args, **kwargs)
 
 
 def enter(client: Any, *, for_dask: bool = False) -> Any:

@@ -1,10 +1,15 @@
 """Errors of the client that a user may see: what happened, why, and what to do."""
 
+import sys
 from collections.abc import Sequence, Set
 from concurrent.futures import CancelledError
 from typing import Any
 
 from shoal.errors import ShoalError
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds >= 1 else f"{1000 * seconds:g} ms"
 
 
 class CyclicGraph(ShoalError, ValueError):
@@ -36,7 +41,8 @@ class MissingKey(ShoalError, KeyError, CancelledError):
     def __str__(self) -> str:
         who = "It was asked for" if self.dependent is None else f"Task {self.dependent!r} needs it"
         return (
-            f"{self.key!r} is neither a key of the graph nor a live future of this client. {who}.\n"
+            f"Nothing was computed, reason: lost dependencies. {self.key!r} is neither a key of "
+            f"the graph nor a live future of this client. {who}.\n"
             "Add it to the graph, or keep a reference to its future."
         )
 
@@ -50,7 +56,7 @@ class UnpicklableTask(ShoalError, TypeError):
 
     def __str__(self) -> str:
         return (
-            f"Could not pickle the task {self.key!r}: {self.why}.\n"
+            f"Could not serialize the task {self.key!r}: {self.why}.\n"
             "Workers are other processes: open files, locks and connections inside the function "
             "instead of passing them to it."
         )
@@ -65,12 +71,13 @@ class NoClient(ShoalError, ValueError):
         self.what, self.why = what, why
 
     def __str__(self) -> str:
+        known_as = "distributed" if "distributed" in sys.modules else "shoal"
         advice = self.why or (
-            "Start a client and point it to the scheduler's address:\n"
-            "  from shoal import Client\n"
-            "  client = Client('host:8786')"
+            "Start a client and point it to the scheduler address\n"
+            f"  from {known_as} import Client\n"
+            "  client = Client('ip-addr-of-scheduler:8786')"
         )
-        return f"No clients found{' for ' + self.what if self.what else ''}.\n{advice}"
+        return f"No clients found{' for ' + self.what if self.what else ''}\n{advice}"
 
 
 class BlockingCall(ShoalError, RuntimeError):
@@ -87,21 +94,23 @@ class BlockingCall(ShoalError, RuntimeError):
 class ClientClosed(ShoalError, RuntimeError):
     """A client was used that is not connected (any more, or yet)."""
 
-    def __init__(self, name: str, status: str) -> None:
-        super().__init__(name, status)
-        self.name, self.status = name, status
+    def __init__(self, name: str, status: str, why: str = "") -> None:
+        """`why`: as the scheduler said when it ended the connection."""
+        super().__init__(name, status, why)
+        self.name, self.status, self.why = name, status, why
 
     def __str__(self) -> str:
+        why = f" The reason is: {self.why}" if self.why else ""
         advice = (
             "Await it first: `client = await Client(..., asynchronous=True)`, or use `async with`."
             if self.status == "newly-created"
             else "Make a new Client to go on."
         )
-        return f"The client {self.name} is {self.status}, so it can't do this. {advice}"
+        return f"The client {self.name} is {self.status}, so it can't do this.{why} {advice}"
 
 
-class ForeignFuture(ShoalError, ValueError):
-    """A future was given to a client that did not make it."""
+class ForeignFuture(ShoalError, ValueError, CancelledError):
+    """A future was given to a client that did not make it, or that has another scheduler."""
 
     def __init__(self, key: object) -> None:
         super().__init__(key)
@@ -109,9 +118,9 @@ class ForeignFuture(ShoalError, ValueError):
 
     def __str__(self) -> str:
         return (
-            f"Futures created by another client can't be used here: {self.key!r} is one, and its "
-            "client's scheduler may be another.\n"
-            "Use the client that made it, or make one here by name: Future(key, client)."
+            f"Futures created by another client can't be used here: {self.key!r} is one.\n"
+            "Use the client that made it. Where both have one scheduler, tasks may need it, and "
+            "Future(key, client) makes one of this client."
         )
 
 
@@ -154,7 +163,8 @@ class WorkersLate(ShoalError, TimeoutError):
 
     def __str__(self) -> str:
         return (
-            f"Only {self.nhere}/{self.nworkers} workers arrived after {self.timeout_seconds:g} s.\n"
+            f"Only {self.nhere}/{self.nworkers} workers arrived after "
+            f"{_in_words(self.timeout_seconds)}.\n"
             "Look into the workers' logs, or wait longer with `timeout=`."
         )
 
@@ -279,6 +289,20 @@ class SchedulerCanNotImport(UserWarning):
         return (
             f"The scheduler can't import {self.path!r}: {self.reason}. Tasks have it all the same; "
             "only plugins of the scheduler, and client.run_on_scheduler, do without."
+        )
+
+
+class TakenKeyWarning(UserWarning):
+    """Two calls that differ have one name."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return (
+            f"The key {self.key!r} is that of another call, of which there still is a future: its "
+            "result is given for this call too. Choose another key, or release that future first."
         )
 
 

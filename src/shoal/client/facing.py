@@ -22,10 +22,12 @@ from shoal.client.errors import BlockingCall
 from shoal.client.future import Future, exception_of
 from shoal.client.gathering import load_near, outcome_error
 from shoal.client.leaving import OPEN, abandon, call_aside
-from shoal.client.lifecycle import MISSING, within
+from shoal.client.lifecycle import MISSING, as_coroutine, within
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
 from shoal.client.options import connect_seconds, find_target, seconds_or
 from shoal.client.session import Session
+from shoal.client.showing import ASK_SECONDS, as_page, in_a_line
+from shoal.errors import ShoalError
 from shoal.observe.inside import waiting_for_tasks
 
 T = TypeVar("T")
@@ -57,6 +59,7 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
     Raises:
         OSError: nobody answers there, not in time, or it refuses us.
         TypeError, ValueError: an argument makes no sense.
+        BlockingCall: the cluster is on the event loop that the caller runs on.
     """
 
     is_blocking: ClassVar[bool] = True
@@ -88,6 +91,8 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         self._closed = True  # until there is something to close
         self._owned: list[Any] = []  # the cluster that was started for this client, if one was
         seconds = connect_seconds(None if timeout is MISSING else timeout)
+        if _runs_here(address):
+            raise BlockingCall
         if find_target(address, scheduler_file, seconds) is None:
             address = _local_cluster(security, kwargs)
             self._owned.append(address)
@@ -123,6 +128,24 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
             self.close()
             raise
         OPEN.add(self)
+
+    def start(self, **kwargs: Any) -> None:
+        """Nothing: a blocking client is connected from the start."""
+
+    @classmethod
+    def around(cls, asynchronous: AsyncClient, thread: LoopThread) -> Self:
+        """A client with the session of `asynchronous`, which is connected, and ends with it."""
+        self = object.__new__(cls)
+        self._owned = []
+        self._async = asynchronous
+        self._async.owner = weakref.ref(self)
+        self.session = asynchronous.session
+        self._thread = thread
+        self._closed = False
+        self._context_token = None
+        self._finalizer = weakref.finalize(self, abandon, self.session, thread, self._owned)
+        self._finalizer.detach()  # whoever made the other client ends it
+        return self
 
     # --- the end -----------------------------------------------------------------------------
 
@@ -221,6 +244,11 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         return self._thread.is_here
 
     @property
+    def exchange(self) -> Any:
+        """The way to workers' memory, for its loop."""
+        return self._async.exchange
+
+    @property
     def is_on_loop(self) -> bool:
         """As `asynchronous`."""
         return self._thread.is_here
@@ -260,10 +288,22 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         return current.current_client(allow_global)
 
     def __repr__(self) -> str:
-        return repr(self._async) if hasattr(self, "_async") else "<Client: not connected>"
+        if not hasattr(self, "_thread"):  # an argument made no sense
+            return in_a_line("", "newly-created", None)
+        return in_a_line(self.session.address, self.status, self._facts_shown())
 
     def _repr_html_(self) -> str:
-        return self._async._repr_html_()
+        facts, link = self._facts_shown(), self._async.dashboard_link
+        return as_page(self.id, self.session.address, self.status, facts, link)
+
+    def _facts_shown(self) -> Any:
+        """The scheduler's figures, if it tells them in a moment; else None."""
+        if self.status != "running" or self._thread.is_here:
+            return None
+        try:
+            return self._thread.run(self._async.scheduler_info(n_workers=0), ASK_SECONDS)
+        except (OSError, ShoalError):  # a TimeoutError among them; a text must not fail
+            return None
 
     # --- waiting -----------------------------------------------------------------------------
 
@@ -299,10 +339,12 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
             asynchronous: True: return something to be awaited; False: wait.
             callback_timeout: seconds until it raises TimeoutError.
         """
-        work: Coroutine[Any, Any, Any] = func(*args, **kwargs)
-        if callback_timeout is not None:
-            work = within(work, seconds_or(callback_timeout, 0.0))
         with self._thread.held():  # the work may close its last client
+            work = as_coroutine(func(*args, **kwargs))
+            if not asyncio.iscoroutine(work):  # of a method of ours, which has waited
+                return work
+            if callback_timeout is not None:
+                work = within(work, seconds_or(callback_timeout, 0.0))
             return self.hand_over(work, asynchronous)
 
     def future_result(self, future: Future, timeout: Any = None) -> Any:
@@ -315,7 +357,7 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
         self._wait(record, seconds)
         if record.status == FINISHED:
             if record.value is not None:
-                return load_near(record)
+                return load_near(record, self)
         elif record.status in (ERROR, CANCELLED):
             raise outcome_error(record)
         left = None if seconds is None else seconds - (time.monotonic() - started_at)
@@ -368,6 +410,12 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
             if not ended:
                 self.session.unwatch([record], latch)
                 raise late(record, seconds)
+
+
+def _runs_here(cluster: Any) -> bool:
+    """Whether a cluster's services are on the loop that the caller runs on, so can't answer it."""
+    here = getattr(cluster, "called_from_running_loop", False) is True
+    return here and not getattr(cluster, "processes", False)
 
 
 def _local_cluster(security: Any, options: dict[str, Any]) -> Any:

@@ -7,18 +7,22 @@ even by a garbage collection in the middle of something else, so `__del__` takes
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from uuid import uuid4
+from weakref import WeakSet
 
 from dask._task_spec import TaskRef
 
+from shoal.client.blocking import shorten
 from shoal.client.current import find_client
 from shoal.client.errors import UnboundFuture
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, LOST, PENDING, Record
+from shoal.client.standins import StandIn
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.keys import from_canonical, to_canonical
 from shoal.protocol.payload import kind_of, load
@@ -27,11 +31,16 @@ if TYPE_CHECKING:
     from shoal.ids import Key
 
 
+ACTORS: Final = "shoal.client.actors.proxy"
+"""Who knows of actors; few programs have any."""
+
+
 class _Pickling(threading.local):
-    """What becomes of the futures that a thread pickles.  The defaults are the class's, as what a
-    thread has not set is slow to ask for."""
+    """What becomes of the futures that a thread pickles or tokenizes.  The defaults are the
+    class's, as what a thread has not set is slow to ask for."""
 
     as_references = False
+    tokens_by_key = False
     noted: list[Future] | None = None
 
 
@@ -89,9 +98,14 @@ class Future(TaskRef):
         self._client: Any = None
         self._record: Record | None = None
         self._is_held = False  # whether it is counted in the record
+        if _id is not None:  # names that were made of its token are its names here, too
+            self.__dict__["_token"] = _id
         client = client if client is not None else find_client()
         if client is not None:
             self.bind_client(client)
+        else:
+            with _strays_change:
+                _strays.add(self)
 
     @classmethod
     def of_record(cls, key: Any, client: Any, record: Record) -> Future:
@@ -168,11 +182,15 @@ class Future(TaskRef):
 
     @property
     def status(self) -> str | None:
-        """`pending`, `finished`, `error`, `cancelled` or `lost`; None without a client."""
+        """`pending`, `finished`, `error`, `cancelled` or `lost`; None without a client.
+
+        What was scattered, and is held by nobody any more, is cancelled, and what needed it.
+        """
         if self._record is None and self.client is None:
             return None
-        assert self._record is not None  # bound by now
-        return self._record.status
+        record = self._record
+        assert record is not None  # bound by now
+        return CANCELLED if record.status == ERROR and record.is_gone else record.status
 
     def done(self) -> bool:
         """Whether it finished, failed or was cancelled."""
@@ -191,7 +209,8 @@ class Future(TaskRef):
         module, _, name = record.kind.rpartition(".")
         try:
             if record.value is not None:
-                return type(load(record.value))
+                value = load(record.value)
+                return import_module(ACTORS).class_of(value) if record.kind else type(value)
             found = getattr(import_module(module), name) if module else None
         except KeyboardInterrupt:
             raise
@@ -214,7 +233,11 @@ class Future(TaskRef):
 
         A coroutine with an asynchronous client.
         """
-        return self.face.future_result(self, timeout)
+        try:
+            return self.face.future_result(self, timeout)
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def exception(self, timeout: Any = None, **_ignored: Any) -> Any:
         """Wait, and return what `result` would raise; None if the task went well.
@@ -280,7 +303,13 @@ class Future(TaskRef):
         return object.__hash__(self)
 
     def __dask_tokenize__(self) -> tuple[str, Any]:
-        return ("Future", self.key)
+        """Another one for each future: what its key means may change with who uses it.
+
+        Calls of this client count futures by their keys; see `tokenized_by_key`.
+        """
+        if _pickling.tokens_by_key:
+            return ("Future", self.key)
+        return ("Future", self.__dict__.setdefault("_token", uuid4().hex))
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         noted = _pickling.noted
@@ -288,7 +317,8 @@ class Future(TaskRef):
             noted.append(self)
         if _pickling.as_references:
             return TaskRef, (self.key,)
-        return Future, (self.key,)
+        token = self.__dict__.get("_token")
+        return Future, (self.key,) if token is None else (self.key, None, None, token)
 
     def __str__(self) -> str:
         return self.__repr__()
@@ -308,7 +338,7 @@ class Future(TaskRef):
         record = self._record
         if record is None or record.status != FINISHED:
             return ""
-        if record.value is not None:
+        if record.value is not None and not record.kind:
             try:
                 return kind_of(load(record.value)).removeprefix("builtins.")
             except KeyboardInterrupt:
@@ -316,6 +346,18 @@ class Future(TaskRef):
             except BaseException:
                 return ""  # a repr must not fail, whatever the value does
         return record.kind.removeprefix("builtins.")
+
+
+def note_pickled(future: Future) -> None:
+    """What is pickled stands for the result of this future; see `pickled_are_noted`."""
+    noted = _pickling.noted
+    if noted is not None:
+        noted.append(future)
+
+
+def pickles_as_references() -> bool:
+    """Whether this thread is inside of `pickled_as_references`."""
+    return _pickling.as_references
 
 
 @contextmanager
@@ -326,6 +368,16 @@ def pickled_as_references() -> Iterator[None]:
         yield
     finally:
         _pickling.as_references = False
+
+
+@contextmanager
+def tokenized_by_key() -> Iterator[None]:
+    """Inside, futures of one key have one token."""
+    _pickling.tokens_by_key = True
+    try:
+        yield
+    finally:
+        _pickling.tokens_by_key = False
 
 
 @contextmanager
@@ -367,6 +419,8 @@ def futures_of(o: Any, client: Any = None) -> list[Future]:
         if isinstance(x, Future):
             found[x] = None
             continue
+        if isinstance(x, StandIn) and x.bound_future is not None:
+            found[x.bound_future] = None
         if isinstance(x, TaskRef) or id(x) in seen:
             continue
         if isinstance(x, (list, tuple, set, frozenset)):
@@ -384,6 +438,33 @@ def futures_of(o: Any, client: Any = None) -> list[Future]:
     if client is not None:
         client.refuse_cancelled(futures)
     return futures
+
+
+def bind_strays(graph: Mapping[Any, Any]) -> None:
+    """Have the futures of a graph that came from elsewhere, when there was no client, find the one
+    of this context.
+
+    Cost: nothing while there are none; else O(those in this process), or O(tasks) if that is less.
+    """
+    if not _strays:
+        return
+    with _strays_change:
+        if len(_strays) <= len(graph):
+            found = [future for future in _strays if graph.get(future.key) is future]
+        else:
+            found = [task for task in graph.values() if isinstance(task, Future)]
+        for future in found:
+            _strays.discard(future)
+    for future in found:
+        if future.client is None:
+            with _strays_change:
+                _strays.add(future)
+
+
+_strays: Final[WeakSet[Future]] = WeakSet()
+"""Those that found no client when they came."""
+
+_strays_change: Final = threading.RLock()  # as for anything that collections may interrupt
 
 
 def user_key(record: Record) -> Any:

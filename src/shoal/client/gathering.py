@@ -11,13 +11,15 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, Final
 
 from shoal.client.blocking import taken
 from shoal.client.errors import ResultUnreachable
-from shoal.client.future import exception_of, user_key
+from shoal.client.future import ACTORS, exception_of, user_key
 from shoal.client.incoming import Delivery
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
+from shoal.client.machine.wants import LOST_DEPENDENCIES
 from shoal.client.session import Session
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.exchange import ReplicaExchange
@@ -52,6 +54,7 @@ class Gathering:
     Args:
         skip: leave out what failed instead of raising.
         direct: ask holders; False: only through the scheduler.
+        face: the client that the user holds, by way of which actors are called.
     """
 
     def __init__(
@@ -62,7 +65,9 @@ class Gathering:
         skip: bool = False,
         direct: bool = True,
         missing_seconds_max: float = MISSING_SECONDS_MAX,
+        face: Any = None,
     ) -> None:
+        self._face = face
         self._missing_seconds_max = missing_seconds_max
         self._session = session
         self._exchange = exchange
@@ -112,7 +117,7 @@ class Gathering:
             if record.status == FINISHED:
                 if record.value is not None:
                     try:
-                        values[record] = load_near(record)
+                        values[record] = load_near(record, self._face)
                     except BaseException as error:
                         self._fail(record, error)
                 else:
@@ -233,14 +238,20 @@ def _loaded(stream: bytes, buffers: Sequence[Any]) -> tuple[object, BaseExceptio
         return None, error
 
 
-def load_near(record: Record) -> object:
+def load_near(record: Record, face: Any = None) -> object:
     """The value that came along with the news that it is there.
+
+    Args:
+        face: the client that asks; an actor lives for as long as its proxy is kept there.
 
     Raises:
         BaseException: whatever the value's own code raises, with a note that tells the task.
     """
     assert record.value is not None
     try:
+        if record.kind and face is not None:  # of small values only that of actors is told
+            loaded: object = import_module(ACTORS).loaded_for(face, record.value)
+            return loaded
         return load(record.value)
     except BaseException as error:
         tell_unreadable(error, record.key)
@@ -265,13 +276,15 @@ def outcome_error(record: Record) -> BaseException:
 
 
 def _cancelled_error(record: Record) -> FutureCancelledError:
+    if record.status != CANCELLED and record.failure is not None:  # it was lost
+        return FutureCancelledError(user_key(record), LOST_DEPENDENCIES, record.failure.text)
     reason, _, said = record.reason.partition("\n")
     return FutureCancelledError(user_key(record), reason, said or None)
 
 
 def cancelled_errors(records: Iterable[Record]) -> FuturesCancelledError | None:
     """What to raise for those that were cancelled; None if none was."""
-    errors = [_cancelled_error(record) for record in records if record.status == CANCELLED]
+    errors = [_cancelled_error(record) for record in records if record.is_gone]
     return FuturesCancelledError.of(errors) if errors else None
 
 

@@ -14,6 +14,7 @@ from shoal.client.inboxes import on_published
 from shoal.client.members import on_member_joined, on_member_left, on_members
 from shoal.client.topics import on_topic_event
 from shoal.comms import PendingCalls
+from shoal.protocol.actors import ActorReply, ActorsLost
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.coordination import Published
 from shoal.protocol.looking import MemberJoined, MemberLeft, Members
@@ -44,7 +45,9 @@ class Delivery:
         self.buffers = buffers
 
 
-def on_reply(session: Listening, message: Answer | Refusal | Replicas, buffers: list[Any]) -> None:
+def on_reply(
+    session: Listening, message: Answer | Refusal | Replicas | ActorReply, buffers: list[Any]
+) -> None:
     """Whoever asked is answered."""
     assert session.calls is not None
     session.calls.resolve(Delivery(message, buffers))
@@ -55,12 +58,28 @@ def on_shutdown(session: Listening, message: Shutdown, buffers: list[Any]) -> No
     session.ending_reason = message.reason
 
 
+class CallsUnderWay:
+    """How those to the actors of one worker are ended."""
+
+    def __init__(self) -> None:
+        self.forget: Callable[[str, str], None] | None = None  # worker, why; None: none was made
+
+
+def on_actors_lost(session: Listening, message: ActorsLost, buffers: list[Any]) -> None:
+    """Nobody waits for the actors of a worker that was given up, though its connection live on."""
+    forget = session.state_of(CallsUnderWay).forget
+    if forget is not None:
+        forget(message.address, message.why)
+
+
 Handler = Callable[[Any, Any, list[Any]], None]  # of a session, a message, the frame's buffers
 
 INCOMING: Final[dict[type, Handler]] = {
     Answer: on_reply,
     Refusal: on_reply,
     Replicas: on_reply,
+    ActorReply: on_reply,
+    ActorsLost: on_actors_lost,
     Shutdown: on_shutdown,
     TopicEvent: on_topic_event,
     Members: on_members,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
+import logging
 import warnings
 import weakref
 from collections.abc import Callable, Coroutine, Generator, Set
@@ -18,21 +20,31 @@ from shoal.client import current
 from shoal.client.absent import UNDERSCORED
 from shoal.client.answering import Answering
 from shoal.client.nested import SERVES_TASKS
-from shoal.client.options import Target, connect_seconds, find_target, keyring_of
+from shoal.client.options import (
+    Target,
+    connect_seconds,
+    find_target,
+    keyring_of,
+    require_open,
+)
 from shoal.client.prospects import prospects_of
 from shoal.client.session import Session
 from shoal.client.submission import Functions
-from shoal.client.topics import ECHOED
+from shoal.client.topics import ECHOED, Subscriptions
 from shoal.comms import find_token
 from shoal.comms.exchange import ReplicaExchange
+from shoal.config.telling import tell_of_unheeded
 from shoal.observe.installed import mismatch_of, told_versions
 from shoal.observe.preloading import Preloads, process_preloads
 from shoal.observe.versions import VersionMismatchWarning
+from shoal.protocol.detached import ServeTasks
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.membership import TerminateCluster
 from shoal.protocol.topics import SubscribeTopics
 from shoal.units import to_seconds
+
+_logger = logging.getLogger("shoal.client")
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -83,6 +95,7 @@ class ClientBase(Answering):
         self.preloads = Preloads([])
         self.security = security
         self.scheduler_file = scheduler_file
+        require_open(address)
         self._address = address
         self.is_default = set_as_default
         self._heartbeat_seconds = _heartbeat_seconds(heartbeat_interval)
@@ -129,7 +142,10 @@ class ClientBase(Answering):
 
         Raises:
             OSError: nobody answers there, not in time, or it refuses us.
+            SettingError: a setting can't be used.
         """
+        if not self._serves_tasks:  # whose worker was started by somebody who has told
+            tell_of_unheeded()
         where = self._address, self.scheduler_file, self._timeout_seconds
         if self.scheduler_file is None:
             target = find_target(*where)
@@ -170,8 +186,11 @@ class ClientBase(Answering):
         if differ:
             warnings.warn(differ, VersionMismatchWarning, stacklevel=3)
         self._exchange = ReplicaExchange(keyring)
-        if not self._serves_tasks:  # what tasks print is for people
+        if self._serves_tasks:
+            self.session.say(ServeTasks())
+        else:  # what tasks print is for people
             self.session.say(SubscribeTopics(list(ECHOED)))
+            self.session.state_of(Subscriptions).echoes_on_loop = self.owner is None
         self.session.closers.append(self._exchange.close)
         if self.is_default:
             current.add_default(self.face)
@@ -250,6 +269,7 @@ class ClientBase(Answering):
 
     async def shutdown(self) -> None:
         """End the cluster, then this client."""
+        _logger.info("Shutting down scheduler from Client")
         if self.cluster is not None:
             closing = self.cluster.close()
             if asyncio.iscoroutine(closing) or isinstance(closing, asyncio.Future):
@@ -299,11 +319,6 @@ class ClientBase(Answering):
         """
         return current.current_client(allow_global)
 
-    def __repr__(self) -> str:
-        session = self.session
-        nfutures = len(session.machine.records)
-        return f"<Client: {session.address or 'not connected'!r} {session.status}, {nfutures} keys>"
-
     def sync(
         self,
         func: Callable[..., Coroutine[Any, Any, Any]],
@@ -313,10 +328,21 @@ class ClientBase(Answering):
         **kwargs: Any,
     ) -> Any:
         """The coroutine `func(*args)`, finished if this client is a blocking one."""
-        work = func(*args, **kwargs)
+        work = as_coroutine(func(*args, **kwargs))
         if callback_timeout is None:
             return work
         return within(work, to_seconds(callback_timeout))
+
+
+def as_coroutine(work: Any) -> Any:
+    """A coroutine of what else can be awaited, such as the future of an actor's call."""
+    if asyncio.iscoroutine(work) or not inspect.isawaitable(work):
+        return work
+    return _awaited(work)
+
+
+async def _awaited(work: Any) -> Any:
+    return await work
 
 
 async def within(work: Coroutine[Any, Any, R], seconds: float) -> R:

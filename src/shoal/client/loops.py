@@ -23,6 +23,12 @@ class _WithCallbacks:
         assert isinstance(self, asyncio.AbstractEventLoop)
         self.call_soon_threadsafe(_begin, partial(callback, *args, **kwargs))
 
+    @property
+    def asyncio_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop that a loop of tornado's would have inside: this one."""
+        assert isinstance(self, asyncio.AbstractEventLoop)
+        return self
+
 
 def _begin(callback: Callable[[], Any]) -> None:
     result = callback()

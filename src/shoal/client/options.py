@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Mapping
@@ -15,11 +16,14 @@ from shoal import config
 from shoal.client.errors import SchedulerFileLate
 from shoal.comms.scheduler_file import read_scheduler_file
 from shoal.errors import UnsupportedOption
+from shoal.ids import Key
+from shoal.observe.inside import current_task
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import TaskOptions
 from shoal.protocol.operations import worker_names
 from shoal.units import to_count, to_seconds
 
+_logger = logging.getLogger("shoal.client")
 _dask: Any = dask  # it ships annotations for half of its functions
 
 
@@ -39,19 +43,19 @@ def task_options(
     allow_other_workers: bool | None = None,
     resources: Mapping[str, float] | None = None,
     actor: bool = False,
+    executor: str | None = None,
+    inside: str | None = None,
     of_graph: bool = False,
 ) -> TaskOptions | None:
     """Options as they travel; None if they are all as usual.  Annotations fill what is not given.
 
     Args:
+        inside: the task that submits; None: the calling one, if there is any.
         of_graph: annotations that are functions of the key are left to whoever knows the keys.
 
     Raises:
         TypeError, ValueError: an option that makes no sense.
-        UnsupportedOption: an actor is asked for.
     """
-    if actor:  # a copy of the object in its place would be wrong in silence
-        raise UnsupportedOption("actor=True", "Keep the state in tasks' results, or in a service.")
     annotations = _dask.get_annotations()
     if annotations and of_graph:
         annotations = {name: said for name, said in annotations.items() if not callable(said)}
@@ -60,11 +64,16 @@ def task_options(
         retries = annotations.get("retries") if retries is None else retries
         workers = annotations.get("workers") if workers is None else workers
         resources = annotations.get("resources") if resources is None else resources
+        executor = annotations.get("executor") if executor is None else executor
         if allow_other_workers is None:
             allow_other_workers = annotations.get("allow_other_workers")
     if allow_other_workers not in (True, False, None):
         raise TypeError(f"allow_other_workers is True or False, not {allow_other_workers!r}")
-    if not (priority or retries or workers is not None or resources):
+    if inside is None:
+        task = current_task.get()
+        inside = "" if task is None else task.key
+    said = priority or retries or workers is not None or resources or executor or actor
+    if not (said or inside):
         return None
     return TaskOptions(
         priority=_priority_of(priority),
@@ -72,7 +81,19 @@ def task_options(
         workers=worker_names(workers),
         allow_other_workers=bool(allow_other_workers),
         resources=_amounts_of(resources) if resources else {},
+        actor=actor,
+        executor=_executor_of(executor),
+        inside=Key(inside),
     )
+
+
+def _executor_of(executor: object) -> str:
+    """What runs a task, of what its worker has for that; "" is whatever it has for all."""
+    if executor is None:
+        return ""
+    if not isinstance(executor, str):
+        raise TypeError(f"executor is the name of one of the worker's, not {executor!r}")
+    return "" if executor == "default" else executor
 
 
 def _amounts_of(resources: object) -> dict[str, float]:
@@ -120,22 +141,30 @@ def find_target(address: Any, scheduler_file: str | None, timeout_seconds: float
         return _read_scheduler_file(scheduler_file, timeout_seconds)
     if address is None:
         address = dask.config.get("scheduler-address", None)
+        if address is not None:
+            _logger.info("Config value `scheduler-address` found: %s", address)
     if address is None:
         return None
     if isinstance(address, str):
         return Target(address, None, None)
     found = getattr(address, "scheduler_address", None)
     if isinstance(found, str):
-        status = str(getattr(address, "status", "running")).rpartition(".")[2]
-        if status in ("closing", "closed"):
-            raise RuntimeError(
-                f"Trying to connect to an already closed or closing cluster {address!r}: "
-                "start a new one."
-            )
-        return Target(found, getattr(address, "token", None), address)
+        require_open(address)
+        return Target(found, getattr(address, "token", None) or None, address)
     raise TypeError(
-        f"The scheduler's address must be a text, a cluster or None, not {type(address).__name__}"
+        f"Scheduler address must be a string or a Cluster instance, got {type(address)}. None "
+        "means the setting `scheduler-address`, or else a cluster that is made for the client."
     )
+
+
+def require_open(address: Any) -> None:
+    """Raise RuntimeError for a cluster that is closed, or about to be."""
+    status = str(getattr(address, "status", "running")).rpartition(".")[2]
+    if status in ("closing", "closed"):
+        raise RuntimeError(
+            f"Trying to connect to an already closed or closing Cluster {address!r}: start a new "
+            "one."
+        )
 
 
 def keyring_of(security: Any, token: bytes | None) -> Keyring | None:

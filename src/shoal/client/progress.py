@@ -9,7 +9,7 @@ from typing import Any, Final
 from shoal.client.completing import as_completed
 from shoal.client.future import futures_of
 
-_WIDTH: Final = 40
+WIDTH: Final = 40
 _PAUSE_SECONDS: Final = 0.1
 """Between two looks of the bar: many short tasks shall not wait for a terminal."""
 
@@ -38,7 +38,7 @@ def progress(
         BlockingCall: it is called on the loop of the futures' client.
     """
     if not (callable(group_by) or group_by in ("prefix", "spans")):
-        raise ValueError(f"group_by is 'prefix', 'spans' or a function, not {group_by!r}")
+        raise ValueError(f"`group_by` should be 'prefix', 'spans' or a function, not {group_by!r}")
     found = futures_of(list(futures))
     if not complete:
         found = [future for future in found if not future.done()]
@@ -51,11 +51,16 @@ def progress(
         if now - shown_at >= _PAUSE_SECONDS or nended == len(found):
             shown_at = now
             _show(nended, len(found), now - began_at)
-    sys.stdout.write("\n")
+    sys.stdout.write("\r\n")
+
+
+def bar_of_text(nended: int, nall: int, seconds: float, width: int = WIDTH) -> str:
+    """A line that says how many of all have ended, and how long that took."""
+    filled, percent = (width * nended // nall, 100 * nended // nall) if nall else (width, 100)
+    bar = "#" * filled + " " * (width - filled)
+    return f"[{bar}] | {percent}% Completed | {nended} of {nall} in {seconds:.1f} s"
 
 
 def _show(nended: int, nall: int, seconds: float) -> None:
-    filled = _WIDTH * nended // nall
-    bar = "#" * filled + " " * (_WIDTH - filled)
-    sys.stdout.write(f"\r[{bar}] {nended} of {nall} | {seconds:.1f} s")
+    sys.stdout.write("\r" + bar_of_text(nended, nall, seconds))
     sys.stdout.flush()

@@ -16,6 +16,7 @@ from shoal.client.session import Session
 from shoal.comms import CallTimeoutError
 from shoal.comms.exchange import ReplicaExchange
 from shoal.ids import Key, TaskId
+from shoal.observe.inside import TaskHost
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.holding import ReplicateTasks
 from shoal.protocol.messages import ReplicaHeader
@@ -78,6 +79,7 @@ class Scattering:
     def __init__(self, session: Session, exchange: ReplicaExchange) -> None:
         self._session = session
         self._exchange = exchange
+        self._home: TaskHost | None = None
         self._placed: dict[Record, None] = {}  # whose values were sent, or are on their way
 
     async def run(
@@ -88,11 +90,14 @@ class Scattering:
         workers: Sequence[str],
         ncopies: int,
         timeout_seconds: float,
+        home: TaskHost | None = None,
     ) -> list[Record]:
         """Place values; a record for each key, with one more future.
 
         Args:
             ncopies: workers that get each value; 0: all of `workers`.
+            home: the worker of this process whose task scatters; it has the values themselves,
+                unless it is about to go.
 
         Raises:
             NoWorkers: none was there in time.
@@ -101,6 +106,7 @@ class Scattering:
         """
         session = self._session
         session.require_running()
+        self._home = home
         value_by_key = dict(zip(keys, values, strict=True))
         with session.lock:
             session.take_dropped()
@@ -126,6 +132,14 @@ class Scattering:
                 raise outcome_error(record)  # a drop is noted only: nothing is forgotten yet
         return records
 
+    async def bring(self, record: Record, value: Any, timeout_seconds: float) -> None:
+        """Place a value that the scheduler knows to be coming; returns once it is there.
+
+        Raises as `run`.
+        """
+        await self._place([record], [value], (), 1, timeout_seconds, again=True)
+        await self._session.wait_all([record])
+
     async def _place(
         self,
         records: list[Record],
@@ -133,6 +147,8 @@ class Scattering:
         workers: Sequence[str],
         ncopies: int,
         timeout_seconds: float,
+        *,
+        again: bool = False,
     ) -> None:
         """Ask where to, and send the values there; ask again for those that anybody did not take.
 
@@ -148,7 +164,7 @@ class Scattering:
             # What was cancelled meanwhile must not be wanted again under its old number.
             parcels = [parcel for parcel in parcels if parcel.record.status != CANCELLED]
             for run in _consecutive(parcels):
-                await self._ask(run, workers, ncopies, timeout_seconds, again=attempt > 0)
+                await self._ask(run, workers, ncopies, timeout_seconds, again=again or attempt > 0)
             parcels = await self._send(parcels, raises=attempt == ATTEMPTS_MAX - 1)
             if not parcels:
                 return
@@ -163,6 +179,7 @@ class Scattering:
         again: bool,
     ) -> None:
         """Where these go; their numbers are consecutive."""
+        nearby = "" if self._home is None or again or ncopies != 1 else self._home.address
         try:
             placements: list[Placement] = await self._session.call(
                 lambda request: PlaceScatter(
@@ -173,6 +190,7 @@ class Scattering:
                     list(workers),
                     ncopies,
                     again,
+                    nearby,
                 ),
                 timeout_seconds=timeout_seconds,
             )
@@ -223,6 +241,11 @@ class Scattering:
         return [left[number] for number in sorted(left)]
 
     async def _put(self, address: str, parcels: Sequence[_Parcel]) -> None:
+        home = self._home
+        if home is not None and address == home.address:
+            values = [(p.placement.task, p.record.key, p.value, p.nbytes) for p in parcels]
+            await asyncio.wrap_future(home.keep(values, self._session.epoch))
+            return
         headers: list[ReplicaHeader] = []
         buffers: list[Any] = []
         for parcel in parcels:

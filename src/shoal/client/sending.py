@@ -6,6 +6,7 @@ that gathered meanwhile in one frame.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections import deque
@@ -37,6 +38,7 @@ class Sending(Watching):
         super().__init__()
         self.name = name
         self.status = "newly-created"
+        self.ending_reason = ""  # as the scheduler told it, or why we do not understand it
         self.connection: Connection | None = None
         self.calls: PendingCalls | None = None
         self._thread_id = 0  # of the loop
@@ -45,11 +47,13 @@ class Sending(Watching):
         self._sent_at = 0.0  # when the latest frame left
         self._awake = False  # a `_pump` is about to come
         self._tidying = False  # a `_tidy` is
+        self._held_back: dict[object, asyncio.TimerHandle | None] = {}
+        """For what the scheduler has to hear before (see `borrowing`): until when, at most."""
 
     def require_running(self) -> None:
         """Raise ClientClosed unless messages can be sent."""
         if self.status != "running":
-            raise ClientClosed(self.name, self.status)
+            raise ClientClosed(self.name, self.status, self.ending_reason)
 
     @property
     def is_on_loop(self) -> bool:
@@ -136,6 +140,31 @@ class Sending(Watching):
             self.machine.say(message)
         self.wake()
 
+    def hold_back(self, seconds_max: float) -> object:
+        """Send nothing more until `go_on` is called with what this returns, or time is over."""
+        mark = object()
+        with self.lock:
+            self._held_back[mark] = None
+        self._on_loop(self._limit, mark, seconds_max)
+        return mark
+
+    def _limit(self, mark: object, seconds_max: float) -> None:
+        assert self.loop is not None
+        with self.lock:
+            if mark in self._held_back:
+                self._held_back[mark] = self.loop.call_later(seconds_max, self.go_on, mark)
+
+    def go_on(self, mark: object) -> None:
+        """See `hold_back`; from any thread, and nothing happens the second time."""
+        with self.lock:
+            was_held = mark in self._held_back
+            timer = self._held_back.pop(mark, None)
+            is_free = was_held and not self._held_back
+        if timer is not None:
+            self._on_loop(timer.cancel)
+        if is_free:
+            self._wake_loop()
+
     def _pump(self) -> None:
         self._awake = False
         before = self._sent_at
@@ -148,7 +177,7 @@ class Sending(Watching):
         with self._sending:
             with self.lock:
                 self.take_dropped()
-                outgoing = self.machine.take_outgoing()
+                outgoing = [] if self._held_back else self.machine.take_outgoing()
                 told = self._take_told()
             if outgoing and self.connection is not None and not self.connection.closed:
                 told += self._send(outgoing)

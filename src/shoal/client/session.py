@@ -17,9 +17,10 @@ import msgspec
 from shoal.client.errors import ClientClosed
 from shoal.client.families import Families
 from shoal.client.incoming import INCOMING, Delivery
+from shoal.client.machine.wants import CONNECTION_LOST
 from shoal.client.sending import Sending
 from shoal.client.watching import tell
-from shoal.comms import CommClosedError, PendingCalls, connect, forks
+from shoal.comms import CommClosedError, PendingCalls, ProtocolError, connect, forks
 from shoal.ids import Epoch
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.codec import Decoder
@@ -43,7 +44,6 @@ class Session(Sending):
         self.address = ""
         self.keyring = Keyring({})
         self.closers: list[Callable[[], Coroutine[Any, Any, None]]] = []  # run when it ends
-        self.ending_reason = ""  # as the scheduler told it
         self.families = Families()
         self._states: dict[type, Any] = {}
         self._closing: list[asyncio.Future[None]] = []
@@ -120,6 +120,7 @@ class Session(Sending):
             return
         if self.status == "running":
             self.status = "closing"
+            self._held_back.clear()
             self._pump()
             self.end("client-closed")
         await asyncio.shield(self._ended)
@@ -154,7 +155,7 @@ class Session(Sending):
         """In which the tasks' numbers mean something; raises ClientClosed if in none."""
         epoch = self.machine.epoch
         if epoch is None:
-            raise ClientClosed(self.name, self.status)
+            raise ClientClosed(self.name, self.status, self.ending_reason)
         return epoch
 
     def _beat(self) -> None:
@@ -183,13 +184,7 @@ class Session(Sending):
         """
         self.require_running()
         assert self.calls is not None
-        request, future = self.calls.open("a request", timeout_seconds)
-        message = make(request)
-        self.say(message)
-        try:
-            delivery: Delivery = await future
-        finally:
-            del future  # what it raises holds this frame, which would hold it
+        message, delivery = await self.calls.ask(make, self.say, timeout_seconds)
         return read_reply(type(message), delivery)
 
     # --- in ----------------------------------------------------------------------------------
@@ -221,10 +216,14 @@ class Session(Sending):
 
     def _on_closed(self, reason: Exception | None) -> None:
         was_running = self.status == "running"
-        self._lose("scheduler-connection-lost", reason)
+        if isinstance(reason, ProtocolError):
+            self.ending_reason = str(reason)
+        said = f"\nThe reason is: {self.ending_reason}" if self.ending_reason else ""
+        self._lose(f"{CONNECTION_LOST}{said}", reason)
         if was_running:
             why = self.ending_reason or reason or "the scheduler closed it"
-            _logger.info("The connection of %s to %s ended: %s", self.name, self.address, why)
+            level = logging.DEBUG if reason is None else logging.INFO  # it left in good order
+            _logger.log(level, "The connection of %s to %s ended: %s", self.name, self.address, why)
         self.status = "closed"
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
@@ -234,16 +233,16 @@ class Session(Sending):
         if self.status == "running":
             self.status = "closing"
         if self._welcomed is not None and not self._welcomed.done():
-            self._welcomed.set_exception(
-                reason or CommClosedError.lost(self.address, "the scheduler sent us away")
-            )
+            sent_away = self.ending_reason or "the scheduler sent us away"
+            self._welcomed.set_exception(reason or CommClosedError.lost(self.address, sent_away))
         if self._heartbeat is not None:
             self._heartbeat.cancel()
         with self.lock:
             self.machine.connection_lost(why)
             told = self._take_told()
         if self.calls is not None:
-            self.calls.close(reason)
+            said = self.ending_reason
+            self.calls.close(reason or (CommClosedError.lost(self.address, said) if said else None))
         closers, self.closers = self.closers, []
         self._closing += [asyncio.ensure_future(close()) for close in closers]
         tell(told)

@@ -6,6 +6,7 @@ that are numbers, texts or futures) go without a scan of containers and without 
 
 from __future__ import annotations
 
+import copy
 import marshal
 import pickle
 import weakref
@@ -15,17 +16,20 @@ from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from dask._task_spec import TaskRef
 from dask.tokenize import tokenize
 from dask.utils import funcname
 
 from shoal.client.errors import UnpicklableTask
-from shoal.client.future import Future
+from shoal.client.future import Future, tokenized_by_key
+from shoal.client.standins import StandIn
 from shoal.protocol.payload import InputRef, dump_call, dump_function
 
 SCALARS: Final = frozenset((int, float, bool, str, bytes, type(None), complex))
 """Types whose values have one pickle each, so its hash may stand for them."""
 CONTAINERS: Final = frozenset((list, tuple, dict, set, frozenset))
-"""Exact types in which futures are found, beside named tuples; in others they travel as futures."""
+"""Types in which futures are found, beside named tuples, data classes and other dictionaries; in
+others they travel as futures."""
 REMEMBERED_MAX: Final = 256
 """Functions whose pickles are kept."""
 
@@ -121,7 +125,8 @@ def key_of_call(
             simple.append(None)
             futures.append((len(simple), part.key))
         else:
-            token = tokenize(function.digest, args, kwargs)
+            with tokenized_by_key():
+                token = tokenize(function.digest, args, kwargs)
             return f"{function.name}-{token}"
     # Version 2 of marshal has no references, so equal values have equal bytes.
     described = marshal.dumps((simple, futures, tuple(kwargs)), 2)
@@ -140,14 +145,17 @@ def dump_item(item: Any) -> bytes:
 
 
 def dump_arguments(
-    args: tuple[Any, ...], kwargs: dict[str, Any], key: object
+    args: tuple[Any, ...], kwargs: dict[str, Any], key: object, face: Any = None
 ) -> tuple[bytes, list[Future]]:
     """Pickle the arguments of a call, and list the futures that the worker puts into them.
+
+    Args:
+        face: the client, for what stands for a result and is no future.
 
     Raises:
         UnpicklableTask: they can't be.
     """
-    args, kwargs, futures = replace_futures(args, kwargs)
+    args, kwargs, futures = replace_futures(args, kwargs, face)
     try:
         return dump_call(args, kwargs), futures
     except Exception as error:
@@ -155,15 +163,18 @@ def dump_arguments(
 
 
 def replace_futures(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
+    args: tuple[Any, ...], kwargs: dict[str, Any], face: Any = None
 ) -> tuple[tuple[Any, ...], dict[str, Any], list[Future]]:
-    """Put an InputRef in place of each future, in builtin containers of any depth.
+    """Put an InputRef in place of each future, in containers of any depth.
+
+    Containers are the builtin ones, named tuples, dictionaries of any class, and the fields of data
+    classes.
 
     Returns:
         The arguments, those without futures as they are, and the futures in the order of the
         references, each once by key.
 
-    Cost: O(items in containers), 30 ns each; no recursion.
+    Cost: O(items in containers), 30 ns each and 0.3 us for what is none; no recursion.
     """
     if not needs_scan(args) and not (kwargs and needs_scan(kwargs.values())):
         return args, kwargs, []
@@ -178,7 +189,7 @@ def replace_futures(
         return found
 
     root = [args, kwargs]
-    changed = _replaced(root, reference)
+    changed = _replaced(root, reference, face)
     return changed[0], changed[1], futures
 
 
@@ -186,12 +197,35 @@ def needs_scan(parts: Iterable[Any]) -> bool:
     """Whether any of these is a future, or a container that may hold one."""
     for part in parts:
         kind = type(part)
-        if kind is Future or (kind in CONTAINERS and part) or isinstance(part, (Future, tuple)):
+        if kind in SCALARS:
+            continue
+        if kind in CONTAINERS:
+            if part:
+                return True
+        elif isinstance(part, (TaskRef, tuple, dict)) or _fields_of(kind):
             return True
     return False
 
 
-def _replaced(root: list[Any], reference: Callable[[Future], InputRef]) -> list[Any]:
+def _fields_of(kind: type) -> Mapping[str, object]:
+    """Of a data class; nothing of any other, whose metaclass is not asked."""
+    try:
+        fields: Mapping[str, object] = type.__getattribute__(kind, "__dataclass_fields__")
+    except AttributeError:
+        return {}
+    return fields
+
+
+def _parts_of(item: Any, kind: type) -> list[Any]:
+    """What may be a future, or hold one; [] of what is no container."""
+    if isinstance(item, dict):
+        return list(dict.values(item))
+    if kind in CONTAINERS or (isinstance(item, tuple) and hasattr(item, "_fields")):
+        return list(item)
+    return [getattr(item, name, None) for name in _fields_of(kind)]
+
+
+def _replaced(root: list[Any], reference: Callable[[Future], InputRef], face: Any) -> list[Any]:
     """Copy of `root` with futures replaced; containers without any are kept as they are.
 
     Walks with a list of its own instead of recursion: each frame is a container, what is left of
@@ -204,27 +238,28 @@ def _replaced(root: list[Any], reference: Callable[[Future], InputRef]) -> list[
     built: list[Any] = []
     changed = False
     on_path = {id(root)}
+    plain = set(SCALARS)  # types of what is no container
     while True:
         while rest:
             item = rest.pop()
             kind = type(item)
-            if kind in SCALARS:
+            if kind in plain:
                 built.append(item)
             elif isinstance(item, Future):
                 built.append(reference(item))
                 changed = True
-            elif (
-                (kind in CONTAINERS or (isinstance(item, tuple) and hasattr(item, "_fields")))
-                and item
-                and id(item) not in on_path
-            ):
+            elif isinstance(item, StandIn):
+                built.append(reference(item.future_for(face)))
+                changed = True
+            elif id(item) not in on_path and (parts := _parts_of(item, kind)):
                 stack.append((container, rest, built, changed))
                 container, built, changed = item, [], False
                 on_path.add(id(item))
-                parts = list(item.values()) if kind is dict else list(item)
                 parts.reverse()
                 rest = parts
             else:
+                if not isinstance(item, (*CONTAINERS, dict, tuple)) and not _fields_of(kind):
+                    plain.add(kind)
                 built.append(item)
         result = _rebuilt(container, built) if changed else container
         if not stack:
@@ -246,7 +281,16 @@ def _rebuilt(container: Any, parts: list[Any]) -> Any:
         return parts
     if kind in CONTAINERS:
         return kind(parts)
-    named = tuple.__new__(kind, parts)  # whatever its own `__new__` takes
-    if hasattr(container, "__dict__"):
-        named.__dict__.update(vars(container))
-    return named
+    if isinstance(container, tuple):
+        named = tuple.__new__(kind, parts)  # whatever its own `__new__` takes
+        if hasattr(container, "__dict__"):
+            named.__dict__.update(vars(container))
+        return named
+    copied = copy.copy(container)
+    if isinstance(container, dict):
+        dict.update(copied, zip(dict.keys(container), parts, strict=True))
+        return copied
+    for name, before, part in zip(_fields_of(kind), _parts_of(container, kind), parts, strict=True):
+        if part is not before:
+            object.__setattr__(copied, name, part)  # it may be frozen
+    return copied

@@ -49,6 +49,7 @@ class Subscriptions:
     def __init__(self) -> None:
         self.by_topic: dict[str, Subscriber] = {}
         self.silenced: dict[str, None] = {}  # of those that are echoed
+        self.echoes_on_loop = False  # the user's: what tasks print appears before their results
         self.running: set[asyncio.Future[Any]] = set()  # handlers, only to keep them alive
 
     def add(self, topic: str, handler: Handler, *, is_on_loop: bool) -> bool:
@@ -74,7 +75,7 @@ class Subscriptions:
         """Who hears of it."""
         found = self.by_topic.get(topic)
         if found is None and topic in ECHOED and topic not in self.silenced:
-            return Subscriber(_echo(topic), False)
+            return Subscriber(_echo(topic), self.echoes_on_loop)
         return found
 
 

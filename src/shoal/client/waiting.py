@@ -6,10 +6,12 @@ import asyncio
 from typing import Any, NamedTuple
 
 from shoal.client.completing import as_completed
+from shoal.client.current import current_client
 from shoal.client.errors import UnknownWait, WaitedTooLong
 from shoal.client.future import Future, futures_of
 from shoal.client.gathering import cancelled_errors
-from shoal.client.machine import CANCELLED, ERROR, UNRESOLVED
+from shoal.client.machine import CANCELLED, ERROR
+from shoal.client.standins import calls_in
 from shoal.units import to_seconds
 
 ALL_COMPLETED = "ALL_COMPLETED"
@@ -29,7 +31,7 @@ def wait(fs: Any, timeout: Any = None, return_when: str = ALL_COMPLETED) -> Any:
     """Wait until all futures, or one of them, have ended; errors of tasks don't raise.
 
     Args:
-        fs: a future, or futures in containers or collections.
+        fs: a future, or futures in containers or collections; those of calls to actors, too.
         timeout: seconds, or a text such as "10s"; None: no limit.
         return_when: `ALL_COMPLETED`, `FIRST_COMPLETED`, or `FIRST_EXCEPTION`: as soon as one has
             failed, and else when all have ended.
@@ -51,19 +53,24 @@ def wait(fs: Any, timeout: Any = None, return_when: str = ALL_COMPLETED) -> Any:
     if return_when not in CHOICES:
         raise UnknownWait(return_when, CHOICES)
     futures = futures_of(fs)
-    if not futures:
+    calls = calls_in(fs)
+    if not futures and not calls:
         return DoneAndNotDone(set(), set())
-    face = futures[0].face
-    return face.finish(wait_for(futures, timeout, return_when))
+    if futures:
+        face = futures[0].face
+    else:
+        face = getattr(calls[0], "client", None) or current_client()
+    return face.finish(wait_for([*futures, *calls], timeout, return_when))
 
 
 async def wait_for(
-    fs: list[Future], timeout: Any = None, return_when: str = ALL_COMPLETED
+    fs: list[Any], timeout: Any = None, return_when: str = ALL_COMPLETED
 ) -> DoneAndNotDone:
     """As `wait`, on the loop of the futures' client."""
-    session = fs[0].face.session
-    is_mixed = any(future.face.session is not session for future in fs)
-    records = [future.record for future in fs]
+    ours = [future for future in fs if isinstance(future, Future)]
+    session: Any = ours[0].face.session if ours else None
+    is_mixed = len(ours) < len(fs) or any(f.face.session is not session for f in ours)
+    records = [future.record for future in ours]
     seconds = None if timeout is None else to_seconds(timeout)
     try:
         async with asyncio.timeout(seconds):
@@ -81,19 +88,19 @@ async def wait_for(
     return _sorted(fs)
 
 
-async def _wait_for_mixed(futures: list[Future], return_when: str) -> None:
+async def _wait_for_mixed(futures: list[Any], return_when: str) -> None:
     """Wait for futures of several clients, whose loops may be several, too."""
     completed = as_completed(futures)
     try:
         async for future in completed:
-            has_failed = future.record.status in (ERROR, CANCELLED)
+            has_failed = future.status in (ERROR, CANCELLED)
             if return_when == FIRST_COMPLETED or (return_when == FIRST_EXCEPTION and has_failed):
                 return
     finally:
         completed.clear()
 
 
-def _sorted(futures: list[Future]) -> DoneAndNotDone:
+def _sorted(futures: list[Any]) -> DoneAndNotDone:
     """Which have ended, and which have not."""
-    done = {future for future in futures if future.record.status not in UNRESOLVED}
+    done = {future for future in futures if future.done()}
     return DoneAndNotDone(done, set(futures) - done)

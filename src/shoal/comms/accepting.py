@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from shoal.comms import tcp, unix
+from shoal.comms import forks, tcp, unix
 from shoal.comms.addresses import UNIX, Address
 from shoal.comms.admission import Admission, AdmissionLimits, RateLimitedLog
 from shoal.comms.errors import ProtocolError
@@ -42,6 +42,7 @@ class SocketListener:
         *,
         limits: FrameLimits,
         admission: AdmissionLimits,
+        silence_seconds: float,
     ) -> None:
         self.address = str(address)
         self._loop = asyncio.get_running_loop()
@@ -51,12 +52,20 @@ class SocketListener:
         self._decoder_for_role = decoder_for_role
         self._on_connection = on_connection
         self._limits = limits
+        self._silence_seconds = silence_seconds
         self._admission = Admission(admission)
         self._log = RateLimitedLog()
         self._handshakes: dict[asyncio.Task[None], None] = {}
         self._closed = False
         for sock in self._socks:
             self._loop.add_reader(sock.fileno(), self._accept_from, sock)
+        forks.belongs_to_this_process(self)
+
+    def disown(self) -> None:
+        """See `forks.Disowned`."""
+        self._closed = True
+        for sock in self._socks:
+            sock.close()
 
     def __repr__(self) -> str:
         return f"<Listener at {self.address}, {'closed' if self._closed else 'open'}>"
@@ -115,7 +124,7 @@ class SocketListener:
             pid, uid = unix.peer_process(sock)
             host = "" if uid == os.geteuid() else f"uid {uid}"
             return UNIX, host, f"unix://@pid/{pid}/{sock.fileno()}"
-        tcp.set_up(sock)
+        tcp.set_up(sock, self._silence_seconds)
         assert isinstance(where, tuple)
         return "tcp", where[0], tcp.peer_address(where)
 

@@ -7,6 +7,7 @@ import os
 import socket
 from typing import Final
 
+from shoal.comms.backends import find_backend
 from shoal.comms.errors import AddressError
 
 TCP: Final = "tcp"
@@ -22,11 +23,12 @@ class Address:
 
     scheme: str
     host: str = ""
-    """Only of TCP; without brackets."""
+    """Of TCP, and of a third party's scheme if it has one; without brackets."""
     port: int = 0
-    """Only of TCP; 0 means any free one, and is good for listening only."""
+    """Likewise; 0 means any free one, and is good for listening only."""
     name: str = ""
-    """Path or ``@abstract`` name of a Unix socket, or name of an in-process listener."""
+    """Path or ``@abstract`` name of a Unix socket, or name of an in-process listener; of a third
+    party's scheme all that follows it."""
 
     def __str__(self) -> str:
         if self.scheme != TCP:
@@ -59,13 +61,31 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
             raise AddressError(text, "a Unix socket has an absolute path, or a name after '@'")
         return Address(UNIX, name=rest)
     if scheme != TCP:
-        raise AddressError(text, f"the scheme {scheme!r} is unknown")
+        return _of_third_party(text, scheme, rest, default_port)
     host, port = _split_port(text, rest.rstrip("/"))
     if port is None:
         port = default_port
     if port is None:
         raise AddressError(text, "it has no port")
     return Address(TCP, host=host, port=port)
+
+
+def _of_third_party(text: str, scheme: str, rest: str, default_port: int | None) -> Address:
+    """An address of a scheme that another package carries; its name is all of it.
+
+    If that package carries it by one of our own schemes, it is an address of ours.
+    """
+    backend = find_backend(scheme)
+    if backend is None:
+        raise AddressError(text, f"the scheme {scheme!r} is unknown")
+    ours = getattr(backend, "stands_on", "")
+    if ours:
+        return parse_address(f"{ours}://{rest}", default_port)
+    try:
+        host, port = _split_port(text, rest)
+    except AddressError:
+        host, port = "", None  # it is made of something else
+    return Address(scheme, host=host, port=port or 0, name=rest)
 
 
 def _split_port(text: str, rest: str) -> tuple[str, int | None]:

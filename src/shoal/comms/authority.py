@@ -74,10 +74,23 @@ class Authority:
         path = self._write_for(parse_address(address), token) if file else None
         return Publication(self, canonical, path, token)
 
+    def of_services_here(self) -> bytes | None:
+        """The token of all services of this process; None if they have several, or are none."""
+        with self._lock:
+            tokens = dict.fromkeys(self._token_by_address.values())
+        return next(iter(tokens)) if len(tokens) == 1 else None
+
     def forget(self, address: str) -> None:
         """This process no longer knows the token of `address`."""
         with self._lock:
             self._token_by_address.pop(address, None)
+
+    def published(self, address: str) -> bytes | None:
+        """What a service has told of `address` itself.  Raises as `find`."""
+        parsed = parse_address(address)
+        with self._lock:
+            token = self._token_by_address.get(str(parsed))
+        return token or self._find_file(parsed)
 
     def find(self, address: str) -> bytes | None:
         """The token for `address`; None if nobody here knows one.
@@ -85,10 +98,7 @@ class Authority:
         Raises:
             TokenFileError: a file that would decide is readable by others, or not ours.
         """
-        parsed = parse_address(address)
-        with self._lock:
-            token = self._token_by_address.get(str(parsed))
-        return token or self._find_file(parsed) or self.of_environment() or self.of_user()
+        return self.published(address) or self.of_environment() or self.of_user()
 
     def of_environment(self) -> bytes | None:
         """The token of ``SHOAL_TOKEN_FILE`` or ``SHOAL_TOKEN``.
@@ -174,6 +184,16 @@ _authority: Final = Authority()
 def publish_token(address: str, token: bytes, *, file: bool = True) -> Publication:
     """See `Authority.publish`, of this process."""
     return _authority.publish(address, token, file=file)
+
+
+def published_token(address: str) -> bytes | None:
+    """See `Authority.published`, of this process."""
+    return _authority.published(address)
+
+
+def token_of_services_here() -> bytes | None:
+    """See `Authority.of_services_here`, of this process."""
+    return _authority.of_services_here()
 
 
 def find_token(address: str) -> bytes | None:

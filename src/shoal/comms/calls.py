@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from shoal.comms.errors import CallTimeoutError, CommClosedError
+
+M = TypeVar("M")
 
 
 class Reply(Protocol):
@@ -59,6 +62,31 @@ class PendingCalls:
         # A caller that was cancelled wants no reply; without this its entry would stay.
         future.add_done_callback(lambda _: self._forget(request))
         return request, future
+
+    async def ask(
+        self,
+        make: Callable[[int], M],
+        say: Callable[[M], object],
+        timeout_seconds: float | None = None,
+    ) -> tuple[M, Any]:
+        """Say a question, and wait for the reply to it; returns both.
+
+        Args:
+            make: the question, given its request number.
+            say: sends it.
+
+        Raises:
+            CommClosedError: the connection has ended, or ends.
+            CallTimeoutError: no reply came in time.
+        """
+        request, reply = self.open("a request", timeout_seconds)
+        try:
+            message = make(request)
+            say(message)
+            return message, await reply
+        finally:
+            reply.cancel()  # nobody waits for it any more, if it was not said at all
+            del reply  # what it raises holds this frame, which would hold it
 
     def resolve(self, reply: Reply) -> bool:
         """Give `reply` to whoever asked; False if nobody waits for it any more."""

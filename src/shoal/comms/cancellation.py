@@ -6,7 +6,14 @@ import asyncio
 
 
 def is_our_cancellation(error: BaseException) -> bool:
-    """Whether it is the calling coroutine that is cancelled, and not what it called or read."""
-    ours = asyncio.current_task()
-    is_cancelled = isinstance(error, asyncio.CancelledError)
-    return is_cancelled and ours is not None and ours.cancelling() > 0
+    """Whether it is the calling coroutine that is cancelled, and not what it called or read.
+
+    False where nothing could be cancelled: in a thread without a loop.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        ours = asyncio.current_task()
+    except RuntimeError:  # no loop runs here
+        return False
+    return ours is not None and ours.cancelling() > 0

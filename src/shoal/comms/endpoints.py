@@ -7,6 +7,7 @@ import os
 import socket
 from typing import Final
 
+from shoal import config
 from shoal.comms import inproc, tcp, unix
 from shoal.comms.accepting import DecoderForRole, SocketListener
 from shoal.comms.addresses import (
@@ -19,6 +20,7 @@ from shoal.comms.addresses import (
     shortcut_names,
 )
 from shoal.comms.admission import AdmissionLimits
+from shoal.comms.backends import carrier
 from shoal.comms.errors import AuthenticationError, ConnectError, ListenError
 from shoal.comms.greeting import NotGreeted, greet
 from shoal.comms.sockets import SocketConnection
@@ -86,6 +88,9 @@ async def _dial(
     if address.scheme == UNIX:
         sock = await unix.dial(address.name)
         return await _greeted(sock, UNIX, address, keyring, role, decoder, limits)
+    if address.scheme != TCP:
+        carried: Connection = await carrier().dial(address, keyring, role, decoder, limits)
+        return carried
     failure: OSError | None = None
     for family, where in await tcp.resolve(address.host, address.port):
         if is_own_host(where[0]):
@@ -93,7 +98,7 @@ async def _dial(
             if short is not None:
                 return short
         try:
-            sock = await tcp.dial(family, where)
+            sock = await tcp.dial(family, where, config.read(config.Comm).silence_seconds)
         except OSError as error:
             failure = failure or error
             continue
@@ -189,6 +194,12 @@ async def listen(
     asked = parse_address(address, default_port=0) if address else None
     if asked is not None and asked.scheme == INPROC:
         return inproc.InprocListener(asked, keyring, on_connection)
+    if asked is not None and asked.scheme not in (TCP, UNIX):
+        carried: Listener = await carrier().listen(
+            asked, keyring, decoder_for_role, on_connection, limits or FrameLimits()
+        )
+        return carried
+    settings = config.read(config.Comm)  # before there is a socket to be closed
     known_as = ""
     if sock is not None:
         sock.setblocking(False)
@@ -208,14 +219,17 @@ async def listen(
         contact = tcp.contact_address(bound, known_as)
         if shortcut:
             socks += _bind_shortcut(bound)
+    for each in socks:
+        each.listen(settings.backlog)
     return SocketListener(
         socks,
         contact,
         keyring,
         decoder_for_role,
         on_connection,
-        limits=limits or FrameLimits(),
-        admission=admission or AdmissionLimits(),
+        limits=limits or FrameLimits(body_bytes_max=settings.frame_bytes_max),
+        admission=admission or AdmissionLimits(handshake_seconds=settings.handshake_seconds),
+        silence_seconds=settings.silence_seconds,
     )
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "ListenError",
     "ProtocolError",
     "TokenFileError",
+    "UnknownScheme",
 ]
 
 
@@ -130,4 +131,19 @@ class AddressError(ValueError):
         return (
             f"{self.address!r} is not a usable address: {self.why}. Write tcp://host:port, "
             "unix:///path, unix://@name or inproc://name."
+        )
+
+
+class UnknownScheme(ValueError):
+    """An address begins with a scheme that nobody carries here."""
+
+    def __init__(self, scheme: str, known: list[str]) -> None:
+        super().__init__(scheme, known)
+        self.scheme, self.known = scheme, known
+
+    def __str__(self) -> str:
+        return (
+            f"unknown address scheme {self.scheme!r} (known schemes: {self.known}). Install the "
+            "package that carries it, which says so by an entry point of the group "
+            "`distributed.comm.backends`, or put its backend into distributed.comm.backends."
         )

@@ -1,8 +1,9 @@
-"""What a fork of the user's process must not take along.
+"""What a fork of the user's process, or of a worker's, must not take along.
 
 A child made by `os.fork` or `multiprocessing` has copies of our descriptors and objects.  A copy of
-a descriptor would hold up its end for those who wait for that, and a copy of a cluster that is
-closed would close the parent's.  So the child lets go of everything that is registered here.
+a descriptor would hold up its end for those who wait for that: nobody would notice that a worker
+was killed, as long as what its tasks forked lives on.  And a copy of a cluster that is closed would
+close the parent's.  So the child lets go of everything that is registered here.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from shoal.comms import forks
 from shoal.comms.errors import CommClosedError
 from shoal.comms.memory import allocate
 from shoal.comms.transport import OnClosed, OnMessages
@@ -105,6 +106,7 @@ class SocketConnection:
         self._on_messages: OnMessages | None = None
         self._on_closed: OnClosed | None = None
         self._reason: Exception | None = None
+        self._failure: ProtocolError | None = None  # why we turned the peer away
         self._broken = False  # the peer takes nothing any more; `on_closed` will say so
         self._ended = False  # the socket is closed
         self._told = False  # `on_closed` was called
@@ -113,6 +115,7 @@ class SocketConnection:
         self._deadline: asyncio.TimerHandle | None = None
         self._drained: list[asyncio.Future[None]] = []
         self._finished: asyncio.Future[None] = self._loop.create_future()
+        forks.belongs_to_this_process(self)
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
@@ -314,7 +317,7 @@ class SocketConnection:
         """Give frames without buffers to the owner all at once, those with buffers singly."""
         decode = self._decode
         batch: list[msgspec.Struct] = []
-        failure: Exception | None = None
+        failure: ProtocolError | None = None
         try:
             for body, buffers in frames:
                 messages = decode(body)
@@ -333,6 +336,16 @@ class SocketConnection:
         if batch:
             self._hand_over(batch, [])
         if failure is not None:
+            self._turn_away(failure)
+
+    def _turn_away(self, failure: ProtocolError) -> None:
+        """The peer is not understood: tell it, if there is a word for that, and end."""
+        word = failure.last_word
+        if isinstance(word, msgspec.Struct) and not self.closed:
+            self._failure = failure
+            self.send([word])
+            self.close()
+        else:
             self._end(failure)
 
     def _hand_over(self, messages: list[msgspec.Struct], buffers: list[memoryview]) -> None:
@@ -399,13 +412,19 @@ class SocketConnection:
         """See `Connection.abort`."""
         self._end(None)
 
+    def disown(self) -> None:
+        """See `forks.Disowned`; whoever had the lock is not in this process."""
+        self._lock = threading.RLock()
+        self.closed = self._ended = True
+        self._sock.close()
+
     def _end(self, reason: Exception | None) -> None:
         """Close the socket, and tell the owner soon."""
         with self._lock:
             if self._ended:
                 return
             self.closed = self._ended = True
-            self._reason = reason
+            self._reason = reason or self._failure
             if self._reading:
                 self._loop.remove_reader(self._fd)
             if self._writing:

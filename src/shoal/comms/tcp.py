@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from typing import Final
 
@@ -10,23 +11,27 @@ from shoal.comms.addresses import Address, outward_ip
 from shoal.comms.errors import ListenError
 
 BACKLOG: Final = 1024
-SILENCE_SECONDS_MAX: Final = 15
-"""After so long without an acknowledgement the system gives a connection up."""
-_PROBE_AFTER_SECONDS: Final = 5
-_PROBE_INTERVAL_SECONDS: Final = 2
+SILENCE_SECONDS_MAX: Final = 86_400.0
+"""Beyond this, systems take no number."""
 _NPROBES: Final = 5
 
 
-def set_up(sock: socket.socket) -> None:
-    """Send small frames at once, and notice a peer that vanished without a word."""
+def set_up(sock: socket.socket, silence_seconds: float) -> None:
+    """Send small frames at once, and notice a peer that vanished without a word.
+
+    Args:
+        silence_seconds: without an acknowledgement, until the system gives the connection up: a
+            third of it is waited before the first probe, and the rest is for five of those.
+    """
+    silence_seconds = min(silence_seconds, SILENCE_SECONDS_MAX)
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, amount in (
-        ("TCP_KEEPIDLE", _PROBE_AFTER_SECONDS),
-        ("TCP_KEEPINTVL", _PROBE_INTERVAL_SECONDS),
+        ("TCP_KEEPIDLE", max(1, round(silence_seconds / 3))),
+        ("TCP_KEEPINTVL", max(1, round(silence_seconds * 2 / 3 / _NPROBES))),
         ("TCP_KEEPCNT", _NPROBES),
-        ("TCP_USER_TIMEOUT", SILENCE_SECONDS_MAX * 1000),
+        ("TCP_USER_TIMEOUT", max(1, round(silence_seconds * 1000))),  # 0: the system's
     ):
         option = getattr(socket, name, None)
         if option is not None:
@@ -48,16 +53,33 @@ async def resolve(host: str, port: int) -> list[tuple[socket.AddressFamily, tupl
     return [(family, (str(where[0]), port)) for family, _, _, _, where in found]
 
 
-async def dial(family: socket.AddressFamily, where: tuple[str, int]) -> socket.socket:
+async def dial(
+    family: socket.AddressFamily, where: tuple[str, int], silence_seconds: float
+) -> socket.socket:
     """A connected socket.  Raises OSError; the deadline is the caller's."""
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        set_up(sock)
-        await asyncio.get_running_loop().sock_connect(sock, where)
+        set_up(sock, silence_seconds)
+        await connect_to_another(sock, where)
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+async def connect_to_another(sock: socket.socket, where: tuple[str, int]) -> None:
+    """Connect `sock`, and not to itself.
+
+    Where nobody listens on a port from which the system takes those of outgoing connections, it may
+    give that very port to one that dials it, which then meets itself in the middle.
+
+    Raises:
+        ConnectionRefusedError: nobody listens there, or nobody but us.
+        OSError: it could not be reached.
+    """
+    await asyncio.get_running_loop().sock_connect(sock, where)
+    if sock.getsockname() == sock.getpeername():
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens there but who dialled")
 
 
 async def bind(address: Address) -> socket.socket:

@@ -32,11 +32,15 @@ class Decoder:
 
     Args:
         union: one Struct type, or a union of several with different tags.
+        last_word: makes the message that tells a peer why it is not understood.
     """
 
-    __slots__ = ("_decode",)
+    __slots__ = ("_decode", "_last_word")
 
-    def __init__(self, union: Any) -> None:
+    def __init__(
+        self, union: Any, last_word: Callable[[str], msgspec.Struct] | None = None
+    ) -> None:
+        self._last_word = last_word
         self._decode: Callable[[bytes | memoryview], list[msgspec.Struct]]
         self._decode = msgspec.msgpack.Decoder(list[union]).decode
 
@@ -50,8 +54,11 @@ class Decoder:
         try:
             return self._decode(body)
         except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
-            raise ProtocolError(
+            refused = ProtocolError(
                 f"A frame of {len(body):,} bytes holds something that this side does not "
                 f"understand: {error}. Nothing of it was used. If the peer is trusted, the two "
                 "run different versions of shoal: install the same one on both sides."
-            ) from error
+            )
+            if self._last_word is not None:
+                refused.last_word = self._last_word(str(refused))
+            raise refused from error

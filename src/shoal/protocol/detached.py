@@ -1,6 +1,8 @@
 """Tasks that nobody waits for: run to their end, listed, cancelled by their keys.
 
-Free tags: 193 to 199.
+And those that a task waits for whose worker may die.
+
+Free tags: 194 to 199.
 """
 
 from shoal.ids import ClientTaskId, Key
@@ -29,8 +31,13 @@ class DetachedTasks(Message, frozen=True, tag=192):
     request: int
 
 
+class ServeTasks(Message, frozen=True, tag=193):
+    """The client belongs to the tasks of a worker: what it wants is kept a while if it is lost."""
+
+
 SUBJECT = Subject(
     from_client={
+        ServeTasks: UNANSWERED,
         DetachTasks: UNANSWERED,
         CancelKeys: UNANSWERED,
         DetachedTasks: dict[str, str],

@@ -14,6 +14,7 @@ from typing import Any, Final, Union
 import msgspec
 
 from shoal.protocol import (
+    actors,
     answers,
     coordination,
     datasets,
@@ -24,9 +25,11 @@ from shoal.protocol import (
     membership,
     messages,
     metadata,
+    named,
     plugins,
     questions,
     running,
+    slots,
     topics,
     transfers,
 )
@@ -50,6 +53,9 @@ SUBJECTS: Final[tuple[Subject, ...]] = (
     metadata.SUBJECT,
     logs.SUBJECT,
     detached.SUBJECT,
+    named.SUBJECT,
+    slots.SUBJECT,
+    actors.SUBJECT,
 )
 
 

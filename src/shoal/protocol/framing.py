@@ -32,6 +32,9 @@ _NO_BUFFERS: Final[list[memoryview]] = []
 class ProtocolError(Exception):
     """The peer said something that its role and protocol version do not allow."""
 
+    last_word: object = None
+    """A message to send to the peer before its connection ends, if there is one."""
+
 
 class FrameTooLarge(ProtocolError):
     """A frame, received or about to be sent, exceeds a limit; no memory was allocated for it."""

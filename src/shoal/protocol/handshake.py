@@ -202,7 +202,7 @@ class ClientHandshake(_Handshake):
             return None
         version, kind = received[4], received[5]
         if version != VERSION and kind != _REFUSED:
-            self._fail(_wrong_version(theirs=version))
+            self._fail(_other_version(of_service=version, of_caller=VERSION))
             return None
         return kind
 
@@ -254,7 +254,7 @@ class ServerHandshake(_Handshake):
         if not _MAGIC.startswith(received[:4]):
             return self._refuse("This port speaks the protocol of shoal, and nothing else.")
         if len(received) > 4 and received[4] != VERSION:
-            return self._refuse(_wrong_version(theirs=received[4]))
+            return self._refuse(_other_version(of_service=VERSION, of_caller=received[4]))
         hello = self._pull(_HEAD_NBYTES + NONCE_NBYTES)
         if hello is None:
             return None
@@ -285,8 +285,9 @@ class ServerHandshake(_Handshake):
         return _refusal(text)
 
 
-def _wrong_version(theirs: int) -> str:
+def _other_version(*, of_service: int, of_caller: int) -> str:
+    """The same sentence on either side, since a refusal is read on the other."""
     return (
-        f"The two sides speak different versions of the protocol: this one {VERSION}, its peer "
-        f"{theirs}. Install the same version of shoal on both."
+        f"The two sides speak different versions of the protocol: the service {of_service}, "
+        f"whoever connects to it {of_caller}. Install the same version of shoal on both."
     )

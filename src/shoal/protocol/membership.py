@@ -1,6 +1,6 @@
 """What clients ask about who is there, and have done about it: wait for workers, let them go.
 
-Free tags: 264 and 269.
+Free tags: 269.
 """
 
 from shoal.protocol.messages import Message, Part
@@ -74,6 +74,16 @@ class ResourcesChanged(Message, frozen=True, tag=263):
     resources: dict[str, float]
 
 
+class TimeIsOver(Message, frozen=True, tag=264):
+    """This worker closes: first others shall have what only it holds, then it is sent away.
+
+    It goes even if nobody can take that, or they make no progress for so long.
+    """
+
+    reason: str  # as it is told when it is sent away
+    patience_seconds: float
+
+
 class TerminateCluster(Message, frozen=True, tag=119):
     """Close every worker, then the scheduler."""
 
@@ -89,5 +99,5 @@ SUBJECT = Subject(
         SetResources: dict[str, float],
         TerminateCluster: None,
     },
-    from_worker={ResourcesChanged: UNANSWERED},
+    from_worker={ResourcesChanged: UNANSWERED, TimeIsOver: UNANSWERED},
 )

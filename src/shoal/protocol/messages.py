@@ -42,6 +42,8 @@ class TaskOptions(Part, frozen=True):
     allow_other_workers: bool = False  # `workers` is a preference only
     resources: dict[str, float] = {}  # abstract amounts held while it runs
     actor: bool = False
+    executor: str = ""  # which of the worker's; "" = its threads
+    inside: Key = Key("")  # the task whose code submits it; "" = none
 
 
 # --- client -> scheduler ---------------------------------------------------------------------
@@ -361,6 +363,7 @@ class GetReplicas(Message, frozen=True, tag=80):
     request: int
     tasks: list[TaskId]
     epoch: Epoch = Epoch(0)  # in which the numbers mean something; in another they are missing
+    accepts: list[str] = []  # ways in which large buffers may be compressed, the best first
 
 
 class Replicas(Message, frozen=True, tag=81):
@@ -370,6 +373,8 @@ class Replicas(Message, frozen=True, tag=81):
     replicas: list[ReplicaHeader]
     missing: list[TaskId] = []
     failed: list[tuple[TaskId, Failure]] = []
+    marks: list[tuple[str, int]] = []
+    """How each buffer was compressed, and its bytes without that; [] = none was."""
 
 
 class PutReplicas(Message, frozen=True, tag=82):

@@ -1,6 +1,6 @@
 """Plugins on their way: from a client to the scheduler, to workers, and by them to their nannies.
 
-Free tags: 256 to 259.
+Free tags: none; 256 to 259 are of `slots`.
 """
 
 from typing import Final

@@ -59,6 +59,7 @@ class WorkerIdentity(Part, frozen=True):
     local_directory: str = ""
     nanny: str = ""  # whoever keeps its process; nanny+<its address>: reached through it
     services: dict[str, int] = {}
+    nlong_running: int = 0  # runs that have seceded
 
 
 class Identity(Part, frozen=True):

@@ -21,6 +21,7 @@ class PlaceScatter(Message, frozen=True, tag=115):
     workers: list[str] = []  # addresses, names or hosts that may take them; [] = any
     ncopies: int = 1  # 0 = one on each of the workers
     again: bool = False  # a worker did not take them; numbers that are not wanted any more are not
+    nearby: str = ""  # address of the worker that takes them if it stays and none is named
 
 
 class Placement(Part, frozen=True):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from shoal.client.machine import FINISHED, UNRESOLVED, ClientMachine, Record
 from shoal.client.machine.invariants import check as check_client
 from shoal.ids import ClientTaskId, Epoch, Key, TaskId
+from shoal.protocol.actors import ActorsLost, ExplainActor
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.directions import answered
 from shoal.protocol.holding import TaskRetried
@@ -222,6 +223,8 @@ class ClientActor:
         def question(request: int) -> Message:
             if act.what == "workers":
                 return AwaitWorkers(request, len(self.stage.plan.workers))
+            if act.what == "actor":
+                return ExplainActor(request, next(iter(self.held), Key("none")))
             return WhoHas(request)
 
         self.call(act, question, lambda request, answer: None)
@@ -295,7 +298,7 @@ class ClientActor:
                 self._answered(message)
             elif isinstance(message, Refusal):
                 self._refused(message)
-            elif not isinstance(message, Replicas | Shutdown):
+            elif not isinstance(message, Replicas | Shutdown | ActorsLost):
                 self.stage.fail("vocabulary", f"a client is told {message!r}")
         self.flush()
 
@@ -360,8 +363,11 @@ class ClientActor:
             asked.answered(message.request, message)
 
     def _refused(self, message: Refusal) -> None:
-        call, _ = self._placing.pop(message.request)
-        call.refused(message.failure)
+        if message.request in self._placing:
+            call, _ = self._placing.pop(message.request)
+            call.refused(message.failure)
+        elif self.unanswered.pop(message.request, None) is None:
+            self.stage.fail("calls are answered", f"{self.name} hears of call {message.request}")
 
     @property
     def unresolved(self) -> list[Record]:

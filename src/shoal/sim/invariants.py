@@ -259,6 +259,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("lines for joint locks", state.joints.lines),
         ("incomplete tasks", dict(enumerate(state.incomplete))),
         ("demands", state.demands),
+        ("workers to avoid", state.avoided),
         ("copies on their way", state.copies.on_way),
         ("goals for copies", state.copies.goals),
         ("retirements", state.copies.retiring),
@@ -266,6 +267,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("calls for workers", dict(enumerate(state.restarts))),
         ("wishes for logs", state.forwarding),
         ("collections of ended tasks", state.collections),
+        ("questions after actors", state.explanations),
     ):
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"
@@ -275,6 +277,8 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
             ("has_what", worker.has_what),
             ("leftovers", worker.leftovers),
             ("claims", worker.claims),
+            ("seceded", worker.seceded),
+            ("actors", worker.actors),
             ("told", worker.told),
             ("nbytes", worker.nbytes),
             ("nsent", worker.nsent),

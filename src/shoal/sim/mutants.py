@@ -129,6 +129,24 @@ MUTANTS: Final = (
         "    resources = worker.claims.get(run)\n",
     ),
     Mutant(
+        "what has seceded is counted when it has ended",
+        "shoal.scheduler.machine.placing",
+        "worker.seceded.pop(task, False):\n        worker.nwaiting -= 1\n",
+        "worker.seceded.pop(task, False):\n        pass\n",
+    ),
+    Mutant(
+        "what was sent back avoids workers beyond its end",
+        "shoal.scheduler.machine.releasing",
+        "        state.avoided.pop(task, None)\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "a long-running run that is recalled is given back",
+        "shoal.worker.machine.computing",
+        "        if run.state == LONG_RUNNING:\n            continue\n",
+        "",
+    ),
+    Mutant(
         "a worker that goes on working is not told to those who wait for one",
         "shoal.scheduler.machine.retiring",
         "        answer_waiting_calls(core, worker)\n",
@@ -164,6 +182,18 @@ MUTANTS: Final = (
         "shoal.client.machine.outgoing",
         "        if self._released:\n            self._close_releases()\n",
         "",
+    ),
+    Mutant(
+        "an actor that has lived is made again for what was made with it",
+        "shoal.scheduler.machine.waiting",
+        "    if task.nbytes >= 0 and task.options.actor:",
+        "    if False:",
+    ),
+    Mutant(
+        "an actor that is lost is made again as if it was a result",
+        "shoal.scheduler.machine.finishing",
+        "    if task.options.actor:\n        lose_actor(",
+        "    if False:\n        lose_actor(",
     ),
 )
 

@@ -119,6 +119,8 @@ def _befall(
             place.crash()
             if seconds is not None:
                 cluster.world.after(seconds, place.start)
+        case Retire(_, index, _) if index % 2 == 1:
+            worker.ask_to_go()
         case Retire(_, _, seconds):
             worker.leave()
             cluster.world.after(LEAVING_SECONDS, _go, place, worker)

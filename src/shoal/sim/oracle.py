@@ -37,6 +37,7 @@ class Instance:
         "key",
         "ndeaths",
         "ndependents",
+        "nmade",
         "nunavailable",
         "options",
         "spec",
@@ -55,6 +56,7 @@ class Instance:
         self.holds: dict[tuple[str, ClientTaskId], None] = {}  # for later slices of graphs
         self.ndependents = 0
         self.ndeaths = 0  # workers that died or broke off while they had it
+        self.nmade = 0  # runs of it that ended well
         self.nunavailable = 0  # runs of it that could not get their inputs
         self.is_scattered = False
         self.is_orphan = False  # what it needed was not known when it came
@@ -283,6 +285,7 @@ class Oracle:
             or part.is_orphan
             or part.ndeaths > settings.allowed_failures
             or part.nunavailable >= settings.fetch_attempts_max
+            or (part.options.actor and part.nmade > 0)  # it is not made again, once it is gone
             for part in instance.closure()
         )
 

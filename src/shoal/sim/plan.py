@@ -70,7 +70,10 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Call the scheduler: wait for all `workers`, or ask for the `holders` of everything."""
+    """Call the scheduler: wait for all `workers`, or ask for the `holders` of everything.
+
+    Or, as a call to an `actor` has failed, why.
+    """
 
     at: float
     client: int
@@ -184,7 +187,10 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Retire:
-    """A worker says that it leaves, and goes; a new one comes after `seconds`."""
+    """A worker says that it leaves, and goes; a new one comes after `seconds`.
+
+    Every second worker says that its time is over instead, and goes when it is sent away.
+    """
 
     at: float
     worker: int

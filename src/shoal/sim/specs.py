@@ -30,6 +30,9 @@ class TaskSpec:
     nfailures: int = 0  # runs that raise before one ends well
     function: int = 0  # which of the client's functions it calls
     is_unsendable: bool = False  # its result can't be serialised, so it is good at its place only
+    nsent_back: int = 0  # runs that ask to be run elsewhere, before any other ends
+    secedes: bool = False  # a third of the way through
+    rejoins: bool = False  # and takes a slot again after two
 
     @property
     def label(self) -> str:

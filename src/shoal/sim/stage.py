@@ -151,6 +151,17 @@ class Stage(ABC):
         instance = self.oracle.by_task.get(task) if epoch == self.epoch else None
         return {} if instance is None else instance.options.resources
 
+    def is_actor(self, task: TaskId, epoch: Epoch) -> bool:
+        """Whether the task makes an actor."""
+        instance = self.oracle.by_task.get(task) if epoch == self.epoch else None
+        return instance is not None and instance.options.actor
+
+    def run_is_over(self, task: TaskId, epoch: Epoch) -> None:
+        """A run has ended well somewhere."""
+        instance = self.oracle.by_task.get(task) if epoch == self.epoch else None
+        if instance is not None:
+            instance.nmade += 1
+
     def _whose(self, fingerprint: int) -> str:
         for instance in self.oracle.by_task.values():
             if instance.fingerprint == fingerprint:

@@ -9,9 +9,12 @@ from math import inf
 from random import Random
 from typing import Final
 
+from msgspec import structs
+
+from shoal.protocol.messages import TaskOptions
 from shoal.sim.faults import KINDS, Drawer, worker_name
 from shoal.sim.network import Weather
-from shoal.sim.plan import Act, Fault, Plan, RestartScheduler, Submit, WorkerPlan
+from shoal.sim.plan import Act, Ask, Fault, Plan, RestartScheduler, Submit, WorkerPlan
 from shoal.sim.specs import TaskSpec
 from shoal.sim.streams import Streams
 from shoal.sim.workloads import (
@@ -57,6 +60,12 @@ TRADES: Final = "trades"
 MEMBERS: Final = "members"
 """Workers are retired and restarted, results copied and moved, in some seeds."""
 
+SLOTS: Final = "slots"
+"""Tasks secede, rejoin, or ask to be run elsewhere, in some seeds."""
+
+ACTORS: Final = "actors"
+"""Some tasks make actors, in some seeds."""
+
 RARE: Final = {"restart_scheduler": 0.1, "client": 0.3, "let_go": 0.3}
 """Kinds of faults that end so much of a run that they hide others, and how often they exist."""
 
@@ -72,6 +81,10 @@ def expand(seed: int) -> Plan:
         features |= {TRADES}
     if streams.of("members").random() < 0.35:
         features |= {MEMBERS}
+    if streams.of("slots").random() < 0.35:
+        features |= {SLOTS}
+    if streams.of("actors").random() < 0.35:
+        features |= {ACTORS}
     kinds = [kind for kind in KINDS if dice.random() < RARE.get(kind, 0.45)]
     if dice.random() < 0.05:
         kinds = []
@@ -85,6 +98,10 @@ def expand(seed: int) -> Plan:
     span_seconds = busy_seconds * dice.choice((0.3, 1.0, 1.0, 4.0))
     public = Maker(streams.of("public"), tuning)
     acts = _acts(streams, features, nclients, ntasks, public, len(workers), span_seconds)
+    if SLOTS in features:
+        acts = _with_slots(streams.of("what has slots"), acts)
+    if ACTORS in features:
+        acts = _with_actors(streams.of("who is an actor"), acts, nclients, span_seconds)
     faults = _faults(streams, kinds, len(workers), nclients, busy_seconds, acts)
     weather = _weather(streams.of("weather"))
     acts += _again(public, acts, faults, weather)
@@ -157,6 +174,43 @@ def _acts(
         if MEMBERS in features:
             acts += members(streams.of(f"members {client}"), client, span_seconds, nworkers)
     return sorted(acts, key=lambda act: act.at)
+
+
+def _with_slots(dice: Random, acts: list[Act]) -> list[Act]:
+    """Some of the tasks give their slot away, or ask to be run elsewhere."""
+    chosen: dict[str, TaskSpec] = {}
+
+    def changed(task: TaskSpec) -> TaskSpec:
+        if task.label not in chosen:
+            secedes = dice.random() < 0.4
+            chosen[task.label] = replace(
+                task,
+                secedes=secedes,
+                rejoins=secedes and dice.random() < 0.5,
+                nsent_back=dice.choice((0, 0, 1, 2)),
+            )
+        return chosen[task.label]
+
+    return [
+        replace(act, tasks=tuple(map(changed, act.tasks))) if isinstance(act, Submit) else act
+        for act in acts
+    ]
+
+
+def _with_actors(dice: Random, acts: list[Act], nclients: int, span_seconds: float) -> list[Act]:
+    """Some of the tasks make actors, and clients ask what became of those."""
+    changed: list[Act] = []
+    for act in acts:
+        if isinstance(act, Submit) and dice.random() < 0.4:
+            options = act.options or TaskOptions()
+            act = replace(act, options=structs.replace(options, actor=True))  # noqa: PLW2901
+        changed.append(act)
+    asked = [
+        Ask(dice.random() * span_seconds, client, "actor")
+        for client in range(nclients)
+        for _ in range(dice.choice((0, 1, 3)))
+    ]
+    return sorted([*changed, *asked], key=lambda act: act.at)
 
 
 def _again(make: Maker, acts: list[Act], faults: list[Fault], weather: Weather) -> list[Act]:

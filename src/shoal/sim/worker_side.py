@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Final, assert_never
 
 from shoal.ids import CodeId, Epoch, Key, TaskId
+from shoal.protocol.actors import ActorsLost
+from shoal.protocol.membership import TimeIsOver
 from shoal.protocol.messages import (
     Failure,
     FreeReplicas,
@@ -18,7 +20,7 @@ from shoal.protocol.messages import (
 )
 from shoal.sim.network import End
 from shoal.sim.plan import WorkerPlan
-from shoal.sim.specs import Value, call_of, compute, from_bytes, to_bytes
+from shoal.sim.specs import NBYTES_MIN, TaskSpec, Value, call_of, compute, from_bytes, to_bytes
 from shoal.sim.stage import Stage
 from shoal.sim.wire import FROM_WORKER
 from shoal.worker.machine.effects import (
@@ -37,11 +39,15 @@ from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import (
     FAILED,
     FINISHED,
+    RESCHEDULED,
     WITHDRAWN,
     MachineSettings,
     Run,
     RunEnded,
 )
+
+PATIENCE_SECONDS: Final = 1.0
+"""Without progress, until a worker whose time is over goes all the same."""
 
 LOAD_SECONDS: Final = 0.0001
 """What it takes to load small values that came inside a message."""
@@ -80,7 +86,9 @@ class WorkerActor:
         self.is_dead = False
         self._inline_bytes_max = 0
         self._queue: deque[tuple[Run, bytes]] = deque()  # handed to the threads, with its code
-        self._nexecuting = 0
+        self._nexecuting = 0  # with a slot
+        self._seceded: dict[Run, None] = {}
+        self._rejoining: deque[Callable[[], None]] = deque()
         self._nbeats = 0
         self._frozen_until = 0.0
         self._deferred: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
@@ -108,6 +116,11 @@ class WorkerActor:
         """Say that the worker closes by itself."""
         self.machine.leave("the plan says so", self.stage.world.now)
         self._perform()
+
+    def ask_to_go(self) -> None:
+        """Say that the worker's time is over; the scheduler sends it away."""
+        if not self.end.is_closed:
+            self.stage.say(self.end, [TimeIsOver("lifetime", PATIENCE_SECONDS)], FROM_WORKER)
 
     def break_connection(self) -> None:
         """The connection to the scheduler breaks."""
@@ -153,7 +166,8 @@ class WorkerActor:
             elif isinstance(message, WorkerWelcome):
                 self._inline_bytes_max = message.inline_bytes_max
                 self._beat(end, message.heartbeat_seconds)
-        self.machine.receive(batch, self.stage.world.now)
+        heard = [message for message in batch if not isinstance(message, ActorsLost)]
+        self.machine.receive(heard, self.stage.world.now)
         self._perform()
 
     def _disconnected(self, end: End) -> None:
@@ -287,6 +301,8 @@ class WorkerActor:
     # --- threads -----------------------------------------------------------------------------
 
     def _start_threads(self) -> None:
+        while self._rejoining and self._nexecuting < self.nthreads:
+            self._rejoining.popleft()()
         while self._queue and self._nexecuting < self.nthreads:
             run, code = self._queue.popleft()
             self._nexecuting += 1
@@ -312,12 +328,41 @@ class WorkerActor:
         self.stage.occasion("begin", self.address)
         inputs = [self._input(message, i) for i in range(len(message.inputs))]
         value = Value(compute(function, label, inputs), spec.nbytes, spec.is_unsendable)
+        if self.stage.is_actor(run.task, self.machine.state.epoch):
+            value = Value(value.fingerprint, NBYTES_MIN)  # its proxy
         factor, until = self.slowness
         seconds = spec.seconds * (factor if until > self.stage.world.now else 1.0)
         self.stage.trace.note(self.stage.world.now, self.name, "begins", f"{run!r}")
-        self.stage.world.after(
-            seconds, self.when_awake, self._end, run, label, spec.nfailures, value, seconds
-        )
+        if not spec.secedes:
+            self.stage.world.after(seconds, self.when_awake, self._end, run, spec, value, seconds)
+            return
+        self.stage.world.after(seconds / 3, self.when_awake, self._secede, run, spec, seconds)
+        act = self._want_slot if spec.rejoins else self._end
+        self.stage.world.after(seconds * 2 / 3, self.when_awake, act, run, spec, value, seconds)
+
+    def _secede(self, run: Run, spec: TaskSpec, seconds: float) -> None:
+        """The run gives its slot to others."""
+        self._nexecuting -= 1
+        self._seceded[run] = None
+        self.stage.occasion("secede", self.address)
+        self.machine.seceded(run, seconds / 3, self.stage.world.now)
+        self._perform()
+        self._start_threads()
+
+    def _want_slot(self, run: Run, spec: TaskSpec, value: Value, seconds: float) -> None:
+        """It takes one again as soon as there is any, and before others."""
+
+        def rejoin() -> None:
+            self._nexecuting += 1
+            del self._seceded[run]
+            self.machine.rejoined(run, self.stage.world.now)
+            self._perform()
+            self.stage.world.after(
+                seconds / 3, self.when_awake, self._end, run, spec, value, seconds
+            )
+
+        self._rejoining.append(rejoin)
+        self._start_threads()
 
     def _use(self, run: Run) -> None:
         """It has resources now, of which no worker has more than the plan says.
@@ -347,15 +392,22 @@ class WorkerActor:
             raise AssertionError
         return value.fingerprint
 
-    def _end(self, run: Run, label: str, nfailures: int, value: Value, seconds: float) -> None:
-        self._nexecuting -= 1
+    def _end(self, run: Run, spec: TaskSpec, value: Value, seconds: float) -> None:
+        if run in self._seceded:
+            del self._seceded[run]
+        else:
+            self._nexecuting -= 1
         self._used.pop(run, None)
+        label = spec.label
         nended = self.stage.nended[label] = self.stage.nended.get(label, 0) + 1
-        if nended <= nfailures:
+        if nended <= spec.nsent_back:
+            ended = RunEnded(run, RESCHEDULED, seconds=seconds)
+        elif nended <= spec.nsent_back + spec.nfailures:
             failure = Failure(b"", f"ValueError: {label}", "", run.key, self.address)
             ended = RunEnded(run, FAILED, seconds=seconds, failure=failure)
         else:
-            is_small = value.nbytes <= self._inline_bytes_max
+            is_small = value.nbytes <= max(self._inline_bytes_max, NBYTES_MIN)
+            self.stage.run_is_over(run.task, self.machine.state.epoch)
             ended = RunEnded(
                 run,
                 FINISHED,

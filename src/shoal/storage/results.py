@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from shoal.ids import Key, TaskId
@@ -17,11 +17,12 @@ class Results:
     Tasks may look by key from their threads.  Every method is O(1) unless it says so.
     """
 
-    __slots__ = ("_entries", "_task_by_key", "nbytes")
+    __slots__ = ("_entries", "_on_drop", "_task_by_key", "nbytes")
 
     def __init__(self) -> None:
         self._entries: dict[TaskId, tuple[Key, object, int]] = {}
         self._task_by_key: dict[Key, TaskId] = {}
+        self._on_drop: dict[TaskId, Callable[[], object]] = {}
         self.nbytes = 0  # of all values together, as they were measured
 
     def __len__(self) -> int:
@@ -57,9 +58,25 @@ class Results:
                 self.nbytes -= entry[2]
                 if self._task_by_key.get(entry[0]) == task:
                     del self._task_by_key[entry[0]]
+            if self._on_drop and task in self._on_drop:
+                self._on_drop.pop(task)()
+
+    def watch(self, task: TaskId, dropped: Callable[[], object]) -> None:
+        """Call `dropped` on the loop once the value of this task, to be put soon, is let go of.
+
+        From any thread.
+        """
+        self._on_drop[task] = dropped
+
+    def unwatch(self, task: TaskId, dropped: Callable[[], object]) -> None:
+        """Call it no more; there may never have been a value.  From any thread."""
+        if self._on_drop.get(task) is dropped:
+            self._on_drop.pop(task, None)
 
     def clear(self) -> None:
         """Let go of everything."""
+        while self._on_drop:
+            self._on_drop.popitem()[1]()
         self._entries.clear()
         self._task_by_key.clear()
         self.nbytes = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -11,9 +12,14 @@ from uuid import uuid4
 
 from dask.utils import key_split
 
+from shoal import config
+from shoal.client.computing import warn_of_large
+from shoal.client.errors import TakenKeyWarning
 from shoal.client.future import Future, futures_of
 from shoal.client.garbage import paused_collection
 from shoal.client.lifecycle import ClientBase
+from shoal.client.machine import Record
+from shoal.client.naming import TakenNames
 from shoal.client.options import task_options
 from shoal.client.submission import (
     SCALARS,
@@ -22,11 +28,14 @@ from shoal.client.submission import (
     dump_item,
     key_of_call,
     key_of_item,
+    replace_futures,
 )
 from shoal.ids import Key
 from shoal.protocol.keys import to_canonical, to_text
 from shoal.protocol.messages import TaskOptions
 
+LARGE_BYTES_MIN: Final = 1_000_000
+"""Of a call that may be too much; only then the setting is looked up."""
 MAP_SLICE_TASKS: Final = 1000
 """Tasks of a `map` that leave together, while the next ones are prepared."""
 
@@ -56,13 +65,15 @@ class Calls(ClientBase):
             func: any callable that pickles.
             args, kwargs: may hold futures, in builtin containers of any depth; the function gets
                 their results.
-            key: name of the task; made from function and arguments by default.
+            key: name of the task; made from function and arguments by default.  While somebody
+                has a future of that name, another call by it has the result of the first.
             workers: addresses, names or hosts that may run it.
             resources: abstract amounts, such as {"GPU": 1}, that it has of its worker as it runs.
             retries: how often it may fail before the future does.
             priority: larger is sooner.
             allow_other_workers: `workers` is a preference only.
-            actor, actors: not supported; True raises UnsupportedOption.
+            actor: what `func` makes stays where it is made, and the result is an `Actor`.
+            actors: the same.
             pure: equal calls share one task; False: each call is a task of its own.
             fifo_timeout: not used.
 
@@ -82,18 +93,17 @@ class Calls(ClientBase):
             actor=actor or actors,
         )
         self.session.require_running()
-        function = self._functions.prepare(func)
-        if key is None:
-            key = key_of_call(function, args, kwargs, pure)
-            prefix = function.name
-            named = False
-            canonical = to_canonical(key)
-        else:
-            canonical = to_canonical(key)  # before anything looks into it
-            prefix = str(key_split(key))
-            named = True
-        argument, futures = dump_arguments(args, kwargs, key)
-        needs = [self.record_of(future) for future in futures]
+        is_actor = bool(actor or actors)
+        function = self._function(func, is_actor)
+        named = key is not None
+        if not named:
+            key = key_of_call(function, args, kwargs, pure and not is_actor)
+        canonical = to_canonical(key)  # before anything looks into it
+        prefix = str(key_split(key)) if named else function.name
+        argument, futures = dump_arguments(args, kwargs, key, self.face)
+        if len(argument) + len(function.payload) > LARGE_BYTES_MIN:
+            self._look_at_size(len(argument) + len(function.payload))
+        needs = [self.input_of(future) for future in futures]
         session = self.session
         with session.lock:
             session.require_running()  # what is wanted after the end, nobody would ever resolve
@@ -110,7 +120,20 @@ class Calls(ClientBase):
                 options,
             )
         session.wake()
-        return Future.of_record(key, self.face, records[0])
+        future = Future.of_record(key, self.face, records[0])
+        if named:
+            self._note_name(key, records[0], function, argument, needs)
+        return future
+
+    def _note_name(
+        self, key: Any, record: Record, function: Function, argument: bytes, needs: list[Record]
+    ) -> None:
+        """Warn the user of `submit` if the future is that of another call by the same name."""
+        names = self.session.state_of(TakenNames)
+        inputs = tuple([need.key for need in needs]) if needs else ()
+        if names.is_another(record, function.digest, argument, inputs):
+            level = 3 if self.owner is None else 4  # the blocking client is around us
+            warnings.warn(TakenKeyWarning(key), stacklevel=level)
 
     def map(
         self,
@@ -152,11 +175,12 @@ class Calls(ClientBase):
         )
         self.session.require_running()
         each: dict[str, Any] = {}
-        function = self._functions.prepare(func)
-        if kwargs and futures_of(kwargs):
+        is_actor = bool(actor or actors)
+        if kwargs and (futures_of(kwargs) or replace_futures((), kwargs, self.face)[2]):
             each = kwargs
         elif kwargs:
-            function = self._functions.prepare(partial(func, **kwargs))
+            func = partial(func, **kwargs)
+        function = self._function(func, is_actor)
         keys = None
         if isinstance(key, (list, tuple)):
             keys = list(key)
@@ -167,7 +191,7 @@ class Calls(ClientBase):
         prefix = function.name
         items = zip(*iterables, strict=False)
         futures: list[Future] = []
-        unique = None if pure else uuid4().hex
+        unique = None if pure and not is_actor else uuid4().hex
         with paused_collection():
             while part := list(islice(items, MAP_SLICE_TASKS)):
                 named = _keys_of_part(function, part, each, keys, len(futures), unique)
@@ -175,6 +199,19 @@ class Calls(ClientBase):
         if keys is not None and len(keys) != len(futures):
             raise ValueError(f"{len(keys)} keys were given for {len(futures)} tasks")
         return futures
+
+    def _function(self, func: Callable[..., Any], is_actor: bool) -> Function:
+        """What is sent of a function, or of what makes an actor."""
+        if not is_actor:
+            return self._functions.prepare(func)
+        from shoal.client.actors.making import Maker  # few programs have any
+
+        return self._functions.prepare(Maker(func))
+
+    def _look_at_size(self, nbytes: int) -> None:
+        """Warn if a call carries more than what is set."""
+        if nbytes > config.read(config.Client).large_graph_bytes:
+            warn_of_large(nbytes, 1, stacklevel=4 if self.owner is None else 5)
 
     def _submit_part(
         self,
@@ -193,9 +230,9 @@ class Calls(ClientBase):
                 arguments.append(dump_item(args[0]))
                 needs.append([])
                 continue
-            argument, futures = dump_arguments(args, kwargs, key)
+            argument, futures = dump_arguments(args, kwargs, key, self.face)
             arguments.append(argument)
-            needs.append([self.record_of(future) for future in futures])
+            needs.append([self.input_of(future) for future in futures])
             anything_needed = anything_needed or bool(futures)
         session = self.session
         canonical: list[Key] = [to_canonical(key) for key in keys]

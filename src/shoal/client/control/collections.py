@@ -41,6 +41,7 @@ class Collections(Results):
             keys: one key, or nested lists of keys.
             sync: return results; False: futures, at once.
             direct: fetch from workers; False: through the scheduler.
+            actors: which tasks make actors: True, or keys, collections, or a dict of them by truth.
 
         See `submit` for the others.
 
@@ -54,10 +55,9 @@ class Collections(Results):
             workers=workers,
             allow_other_workers=allow_other_workers,
             resources=resources,
-            actor=bool(actors),
             of_graph=True,
         )
-        futures = self._graph_futures(dsk, flat_keys(keys), options)
+        futures = self._graph_futures(dsk, flat_keys(keys), options, actors=actors)
         if not sync:
             return in_shape_of(keys, futures)
         return self._gather_graph(keys, futures, direct)
@@ -76,10 +76,12 @@ class Collections(Results):
         options: TaskOptions | None,
         *,
         fuse: bool = True,
+        actors: Any = None,
     ) -> dict[Any, Future]:
         """Send a graph; a future for each distinct key.  Works in the caller's thread."""
         limit = config.read(config.Client).large_graph_bytes
-        records = GraphSubmission(self.session, options, limit).submit(dsk, keys, fuse=fuse)
+        submission = GraphSubmission(self.session, options, limit, actors)
+        records = submission.submit(dsk, keys, fuse=fuse)
         face = self.face
         return {key: Future.of_record(key, face, record) for key, record in records.items()}
 
@@ -104,6 +106,7 @@ class Collections(Results):
         Args:
             collections: one, or a list of them; other values in it pass through.
             sync: wait, and return results instead of futures.
+            actors: which tasks make actors: True, or keys, collections, or a dict of them by truth.
             traverse: find collections inside builtin containers, too.
 
         Returns:
@@ -117,11 +120,10 @@ class Collections(Results):
             workers=workers,
             allow_other_workers=allow_other_workers or None,
             resources=resources,
-            actor=bool(actors),
             of_graph=True,
         )
         futures = computed(
-            collections, optimize_graph, traverse, self._submitter(options, optimize_graph)
+            collections, optimize_graph, traverse, self._submitter(options, optimize_graph, actors)
         )
         return self.gather(futures) if sync else futures
 
@@ -150,17 +152,18 @@ class Collections(Results):
             workers=workers,
             allow_other_workers=allow_other_workers,
             resources=resources,
-            actor=bool(actors),
             of_graph=True,
         )
-        return persisted(collections, optimize_graph, self._submitter(options, optimize_graph))
+        return persisted(
+            collections, optimize_graph, self._submitter(options, optimize_graph, actors)
+        )
 
     def _submitter(
-        self, options: TaskOptions | None, optimize_graph: bool
+        self, options: TaskOptions | None, optimize_graph: bool, actors: Any
     ) -> Callable[[Any, Any], list[Future]]:
         def submit(expr: Any, keys: Any) -> list[Future]:
             flat = flat_keys(list(keys) if isinstance(keys, (list, set)) else keys)
-            futures = self._graph_futures(expr, flat, options, fuse=optimize_graph)
+            futures = self._graph_futures(expr, flat, options, fuse=optimize_graph, actors=actors)
             return [futures[key] for key in flat]
 
         return submit

@@ -40,7 +40,7 @@ class Elsewhere(ClientBase):
             Worker -> what the function returned there.
         """
         if on_error not in ("raise", "return", "ignore"):
-            raise ValueError(f"on_error is 'raise', 'return' or 'ignore', not {on_error!r}")
+            raise ValueError(f"on_error must be 'raise', 'return' or 'ignore', not {on_error!r}")
         names = None if workers is None else worker_names(workers)
         payload = dump_function((function, args, kwargs))
         outcomes: dict[str, running.Outcome] = await self.session.call(

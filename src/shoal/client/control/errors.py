@@ -56,10 +56,14 @@ class NamelessDataset(ShoalError, ValueError):
         self.what = what
 
     def __str__(self) -> str:
-        lack = "Values were given without names" if self.what == "values" else "No value was given"
+        if self.what == "values":
+            return (
+                "If name is omitted, positional argument must be a dict, {'x': value}: values were "
+                "given without names. Or say publish_dataset(x=value)."
+            )
         return (
-            f"{lack}. Say publish_dataset(value, name='x'), publish_dataset(x=value) or "
-            "publish_dataset({'x': value})."
+            "If name is provided, expecting call signature publish_dataset(value, name='x'): no "
+            "value was given. Or say publish_dataset({'x': value})."
         )
 
 

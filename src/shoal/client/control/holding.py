@@ -9,6 +9,7 @@ from shoal.client.control.keys import plain_keys_in
 from shoal.client.future import Future, futures_of
 from shoal.client.lifecycle import ClientBase
 from shoal.client.options import seconds_or
+from shoal.observe.inside import TaskHost, current_task
 from shoal.protocol.detached import CancelKeys
 from shoal.protocol.keys import to_canonical
 from shoal.protocol.operations import worker_names
@@ -27,7 +28,7 @@ class Holding(ClientBase):
         timeout: Any = None,
         asynchronous: bool | None = None,
     ) -> Any:
-        """Put local values into workers' memory.
+        """Put local values into workers' memory; in a task, into that of its own worker.
 
         Args:
             data: a list, tuple, set or dict of values (dict keys become keys), or one value.
@@ -54,10 +55,18 @@ class Holding(ClientBase):
             workers=worker_names(workers),
             ncopies=ncopies,
             timeout_seconds=seconds_or(timeout, self._timeout_seconds),
+            home=self._home(),
         )
         face = self.face
         futures = [Future.of_record(k, face, r) for k, r in zip(keys, records, strict=True)]
         return scattering.packed(futures, keys, kind)
+
+    def _home(self) -> TaskHost | None:
+        """The worker whose task calls, if it is of this cluster."""
+        task = current_task.get()
+        if task is None or task.worker.scheduler_address != self.session.address:
+            return None
+        return task.worker
 
     async def cancel(
         self,

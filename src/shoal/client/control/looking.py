@@ -10,7 +10,6 @@ from shoal.client.control.questions import Questions
 from shoal.client.errors import SchedulerFileTaken, VersionsDiffer
 from shoal.comms import find_token
 from shoal.comms.scheduler_file import write_scheduler_file
-from shoal.observe import dumps
 from shoal.observe.stimuli import read_stimuli, stimulus_of, stimulus_of_run
 from shoal.observe.versions import error_message, get_versions
 from shoal.protocol import looking
@@ -124,6 +123,8 @@ class Looking(Questions):
             UnknownDumpFormat: the format is none of these; a ValueError.
             OSError: it can't be written there.
         """
+        from shoal.observe import dumps  # only here, as it is rare
+
         url = dumps.file_of(str(filename), format)
         from_there = dumps.is_url(url) if write_from_scheduler is None else write_from_scheduler
         content: bytes = await self.session.call(

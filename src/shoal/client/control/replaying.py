@@ -8,7 +8,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from shoal.client.computing import flat_keys
 from shoal.client.control.keys import keys_in
+from shoal.client.conversion import to_node
 from shoal.client.future import Future, futures_of
 from shoal.client.lifecycle import ClientBase
 from shoal.client.machine import ERROR
@@ -57,7 +59,7 @@ class Replaying(ClientBase):
             return collection
         graph.update((key, Future(key, self.face)) for key in known)
         rebuild, arguments = collection.__dask_postpersist__()
-        return rebuild(graph, *arguments)
+        return rebuild(_needed(graph, flat_keys(collection.__dask_keys__())), *arguments)
 
     def collections_to_dsk(self, collections: Any, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         """The tasks of collections, optimized together, as one plain graph."""
@@ -100,6 +102,20 @@ class Replaying(ClientBase):
             [values[record] for record in inputs],
         )
         return lambda: function(*args, **kwargs)
+
+
+def _needed(graph: dict[Any, Any], keys: list[Any]) -> dict[Any, Any]:
+    """The part of a graph that leads to these keys; nothing leads to a future."""
+    found: dict[Any, Any] = {}
+    left = keys[::-1]
+    while left:
+        key = left.pop()
+        if key in found or key not in graph:
+            continue
+        task = found[key] = graph[key]
+        if not isinstance(task, Future):
+            left.extend(to_node(key, task, graph)[1])
+    return found
 
 
 async def _awaited(value: Any) -> Any:

@@ -10,6 +10,7 @@ from shoal.client.computing import futures_inside, replaced
 from shoal.client.future import Future, futures_of
 from shoal.client.gathering import FAILED, cancelled_errors, from_where_it_was_raised
 from shoal.client.lifecycle import ClientBase, finishes
+from shoal.client.standins import calls_in
 from shoal.comms.cancellation import is_our_cancellation
 
 
@@ -48,15 +49,27 @@ class Results(ClientBase):
         return self._gathered(futures, errors, direct)
 
     async def _gathered(self, futures: Any, errors: str, direct: bool | None) -> Any:
+        calls = calls_in(futures)
         record_by_future = {future: self.record_of(future) for future in futures_inside(futures)}
         gathering = self.gathering(skip=errors == "skip", direct=direct)
+        work = gathering.run(list(record_by_future.values()))
+        outcomes: dict[Any, Any] = {}
         try:
-            values = await gathering.run(list(record_by_future.values()))
+            if calls:
+                from shoal.client.actors.gathered import gather_together  # few have any
+
+                outcomes, values = await gather_together(calls, work, skip=errors == "skip")
+            else:
+                values = await work
         except BaseException as error:
             if is_our_cancellation(error):
                 raise
             raise from_where_it_was_raised(error)  # noqa: B904  # it is the error itself
-        return replaced(futures, lambda future: values[record_by_future[future]], FAILED)
+        if not calls:
+            return replaced(futures, lambda future: values[record_by_future[future]], FAILED)
+        outcomes |= {future: values[record] for future, record in record_by_future.items()}
+        kinds = (Future, *dict.fromkeys(type(call) for call in calls))
+        return replaced(futures, lambda future: outcomes[future], FAILED, kinds)
 
     def futures_of(self, futures: Any) -> list[Future]:
         """Futures inside containers and collections.

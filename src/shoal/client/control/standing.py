@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from html import escape
 from typing import Any
 
 from shoal.client import current
-from shoal.client.lifecycle import ClientBase
+from shoal.client.control.questions import Questions
 from shoal.client.machine import Record
+from shoal.client.showing import as_page, in_a_line
 from shoal.comms import Connection
 from shoal.comms.addresses import TCP, is_on_this_host, parse_address
 from shoal.observe.links import dashboard_link
 from shoal.protocol.keys import from_canonical
 
 
-class Standing(ClientBase):
+class Standing(Questions):
     """`scheduler_address`, `futures`, `dashboard_link` and the like."""
 
     @property
@@ -55,10 +55,19 @@ class Standing(ClientBase):
         """Make this the client that is meant when none is named, in this context."""
         return current.as_current(self.face)
 
+    def __repr__(self) -> str:
+        return in_a_line(self.scheduler_address, self.status, self._facts_shown())
+
     def _repr_html_(self) -> str:
-        link = self.dashboard_link
-        page = f', <a href="{escape(link)}">dashboard</a>' if link else ""
-        return f"<b>Client</b> {escape(self.status)} at {escape(self.scheduler_address)}{page}"
+        facts, link = self._facts_shown(), self.dashboard_link
+        return as_page(self.id, self.scheduler_address, self.status, facts, link)
+
+    def _facts_shown(self) -> Mapping[str, Any] | None:
+        """What is known of the cluster here; None if this client isn't kept told."""
+        if self.owner is not None or self._serves_tasks or self.status != "running":
+            return None
+        facts: Mapping[str, Any] = self.scheduler_info(n_workers=0)
+        return facts
 
 
 def _stays_on_this_host(connection: Connection) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 from shoal.client.control.plugins import Plugins
 from shoal.client.errors import SchedulerCanNotImport, UploadMissing
-from shoal.observe.plugins.sending import SchedulerUploadFile, UploadDirectory, UploadFile
 
 
 class Uploads(Plugins):
@@ -33,6 +32,8 @@ class Uploads(Plugins):
 
         Cost: its bytes to each worker; the scheduler keeps them in memory.
         """
+        from shoal.observe.plugins.sending import SchedulerUploadFile, UploadDirectory, UploadFile
+
         path = Path(filename)
         if not path.exists():
             raise UploadMissing(str(filename))

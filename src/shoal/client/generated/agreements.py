@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -20,4 +21,8 @@ class BlockingAgreements(BlockingBase):
         `channels`) -> name -> what is known of it.  Whoever holds or waits is a dict of `client`,
         `task`, `worker` and `seconds`: for how long.
         """
-        return self.hand_over(self._async.coordination_info())
+        try:
+            return self.hand_over(self._async.coordination_info())
+        except BaseException as error:
+            shorten(error)
+            raise

@@ -37,13 +37,15 @@ class BlockingCalls(BlockingBase):
             func: any callable that pickles.
             args, kwargs: may hold futures, in builtin containers of any depth; the function gets
                 their results.
-            key: name of the task; made from function and arguments by default.
+            key: name of the task; made from function and arguments by default.  While somebody
+                has a future of that name, another call by it has the result of the first.
             workers: addresses, names or hosts that may run it.
             resources: abstract amounts, such as {"GPU": 1}, that it has of its worker as it runs.
             retries: how often it may fail before the future does.
             priority: larger is sooner.
             allow_other_workers: `workers` is a preference only.
-            actor, actors: not supported; True raises UnsupportedOption.
+            actor: what `func` makes stays where it is made, and the result is an `Actor`.
+            actors: the same.
             pure: equal calls share one task; False: each call is a task of its own.
             fifo_timeout: not used.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -36,6 +37,7 @@ class BlockingCollections(BlockingBase):
             keys: one key, or nested lists of keys.
             sync: return results; False: futures, at once.
             direct: fetch from workers; False: through the scheduler.
+            actors: which tasks make actors: True, or keys, collections, or a dict of them by truth.
 
         See `submit` for the others.
 
@@ -43,24 +45,28 @@ class BlockingCollections(BlockingBase):
             CyclicGraph, MissingKey, UnpicklableTask: the graph can't be sent.
             BaseException: what a task raised.
         """
-        return self.finish(
-            self._async.get(
-                dsk,
-                keys=keys,
-                workers=workers,
-                allow_other_workers=allow_other_workers,
-                resources=resources,
-                sync=sync,
-                asynchronous=asynchronous,
-                direct=direct,
-                retries=retries,
-                priority=priority,
-                fifo_timeout=fifo_timeout,
-                actors=actors,
-                **kwargs,
-            ),
-            asynchronous,
-        )
+        try:
+            return self.finish(
+                self._async.get(
+                    dsk,
+                    keys=keys,
+                    workers=workers,
+                    allow_other_workers=allow_other_workers,
+                    resources=resources,
+                    sync=sync,
+                    asynchronous=asynchronous,
+                    direct=direct,
+                    retries=retries,
+                    priority=priority,
+                    fifo_timeout=fifo_timeout,
+                    actors=actors,
+                    **kwargs,
+                ),
+                asynchronous,
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def compute(
         self,
@@ -82,6 +88,7 @@ class BlockingCollections(BlockingBase):
         Args:
             collections: one, or a list of them; other values in it pass through.
             sync: wait, and return results instead of futures.
+            actors: which tasks make actors: True, or keys, collections, or a dict of them by truth.
             traverse: find collections inside builtin containers, too.
 
         Returns:
@@ -89,22 +96,26 @@ class BlockingCollections(BlockingBase):
 
         See `submit` for the others.
         """
-        return self.finish(
-            self._async.compute(
-                collections,
-                sync=sync,
-                optimize_graph=optimize_graph,
-                workers=workers,
-                allow_other_workers=allow_other_workers,
-                resources=resources,
-                retries=retries,
-                priority=priority,
-                fifo_timeout=fifo_timeout,
-                actors=actors,
-                traverse=traverse,
-                **kwargs,
+        try:
+            return self.finish(
+                self._async.compute(
+                    collections,
+                    sync=sync,
+                    optimize_graph=optimize_graph,
+                    workers=workers,
+                    allow_other_workers=allow_other_workers,
+                    resources=resources,
+                    retries=retries,
+                    priority=priority,
+                    fifo_timeout=fifo_timeout,
+                    actors=actors,
+                    traverse=traverse,
+                    **kwargs,
+                )
             )
-        )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def persist(
         self,
@@ -124,17 +135,21 @@ class BlockingCollections(BlockingBase):
         Their parts stay in workers' memory as long as the returned collections are referred to.
         See `submit` for the arguments.
         """
-        return self.finish(
-            self._async.persist(
-                collections,
-                optimize_graph=optimize_graph,
-                workers=workers,
-                allow_other_workers=allow_other_workers,
-                resources=resources,
-                retries=retries,
-                priority=priority,
-                fifo_timeout=fifo_timeout,
-                actors=actors,
-                **kwargs,
+        try:
+            return self.finish(
+                self._async.persist(
+                    collections,
+                    optimize_graph=optimize_graph,
+                    workers=workers,
+                    allow_other_workers=allow_other_workers,
+                    resources=resources,
+                    retries=retries,
+                    priority=priority,
+                    fifo_timeout=fifo_timeout,
+                    actors=actors,
+                    **kwargs,
+                )
             )
-        )
+        except BaseException as error:
+            shorten(error)
+            raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -36,16 +37,20 @@ class BlockingCopies(BlockingBase):
         Raises:
             ValueError: `n` or `branching_factor` is no number from 1 on.
         """
-        return self.hand_over(
-            self._async.replicate(
-                futures,
-                n=n,
-                workers=workers,
-                branching_factor=branching_factor,
-                asynchronous=asynchronous,
-            ),
-            asynchronous,
-        )
+        try:
+            return self.hand_over(
+                self._async.replicate(
+                    futures,
+                    n=n,
+                    workers=workers,
+                    branching_factor=branching_factor,
+                    asynchronous=asynchronous,
+                ),
+                asynchronous,
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def rebalance(
         self, futures: Any = None, workers: Any = None, asynchronous: bool | None = None
@@ -62,6 +67,11 @@ class BlockingCopies(BlockingBase):
         Raises:
             KeyError: there is no worker of that name.
         """
-        return self.hand_over(
-            self._async.rebalance(futures, workers=workers, asynchronous=asynchronous), asynchronous
-        )
+        try:
+            return self.hand_over(
+                self._async.rebalance(futures, workers=workers, asynchronous=asynchronous),
+                asynchronous,
+            )
+        except BaseException as error:
+            shorten(error)
+            raise

@@ -9,6 +9,7 @@ from typing import Any
 
 from dask.typing import no_default
 
+from shoal.client.blocking import shorten
 from shoal.client.control.published import Datasets
 from shoal.client.facing import BlockingBase
 
@@ -38,9 +39,13 @@ class BlockingPublishing(BlockingBase):
             CancelledError: a value refers to a future that was cancelled.
             Exception: a value can't be pickled.
         """
-        return self.hand_over(
-            self._async.publish_dataset(*args, name=name, override=override, **kwargs)
-        )
+        try:
+            return self.hand_over(
+                self._async.publish_dataset(*args, name=name, override=override, **kwargs)
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def get_dataset(self, name: Any, default: Any = no_default, **kwargs: Any) -> Any:
         """A published value, whose futures are this client's.
@@ -55,11 +60,19 @@ class BlockingPublishing(BlockingBase):
         Raises:
             KeyError: there is none, and no default.
         """
-        return self.hand_over(self._async.get_dataset(name, default=default, **kwargs))
+        try:
+            return self.hand_over(self._async.get_dataset(name, default=default, **kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def list_datasets(self, **kwargs: Any) -> tuple[Any, ...]:
         """Names of all that is published, in the order of their texts."""
-        return self.hand_over(self._async.list_datasets(**kwargs))
+        try:
+            return self.hand_over(self._async.list_datasets(**kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def unpublish_dataset(self, name: Any, **kwargs: Any) -> None:
         """Let go of a published value; nothing happens if there is none.
@@ -67,7 +80,11 @@ class BlockingPublishing(BlockingBase):
         Args:
             name: as it was published, or a list of names.
         """
-        return self.hand_over(self._async.unpublish_dataset(name, **kwargs))
+        try:
+            return self.hand_over(self._async.unpublish_dataset(name, **kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     @property
     def datasets(self) -> Datasets:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -16,4 +17,8 @@ class BlockingDetached(BlockingBase):
     def fire_and_forget_tasks(self) -> dict[Any, str]:
         """Key -> state, at the scheduler, of each task that was fired and forgotten, by any client,
         and has not ended.  `cancel` takes the keys."""
-        return self.hand_over(self._async.fire_and_forget_tasks())
+        try:
+            return self.hand_over(self._async.fire_and_forget_tasks())
+        except BaseException as error:
+            shorten(error)
+            raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -38,21 +39,29 @@ class BlockingElsewhere(BlockingBase):
         Returns:
             Worker -> what the function returned there.
         """
-        return self.hand_over(
-            self._async.run(
-                function,
-                *args,
-                workers=workers,
-                wait=wait,
-                nanny=nanny,
-                on_error=on_error,
-                **kwargs,
+        try:
+            return self.hand_over(
+                self._async.run(
+                    function,
+                    *args,
+                    workers=workers,
+                    wait=wait,
+                    nanny=nanny,
+                    on_error=on_error,
+                    **kwargs,
+                )
             )
-        )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def run_coroutine(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """As `run`, which takes coroutine functions too."""
-        return self.hand_over(self._async.run_coroutine(function, *args, **kwargs))
+        try:
+            return self.hand_over(self._async.run_coroutine(function, *args, **kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def run_on_scheduler(
         self, function: Callable[..., Any], *args: Any, wait: bool = True, **kwargs: Any
@@ -63,4 +72,10 @@ class BlockingElsewhere(BlockingBase):
             function: is given the scheduler as `dask_scheduler` if it takes that; may be a
                 coroutine function.
         """
-        return self.hand_over(self._async.run_on_scheduler(function, *args, wait=wait, **kwargs))
+        try:
+            return self.hand_over(
+                self._async.run_on_scheduler(function, *args, wait=wait, **kwargs)
+            )
+        except BaseException as error:
+            shorten(error)
+            raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -23,7 +24,7 @@ class BlockingHolding(BlockingBase):
         timeout: Any = None,
         asynchronous: bool | None = None,
     ) -> Any:
-        """Put local values into workers' memory.
+        """Put local values into workers' memory; in a task, into that of its own worker.
 
         Args:
             data: a list, tuple, set or dict of values (dict keys become keys), or one value.
@@ -40,18 +41,22 @@ class BlockingHolding(BlockingBase):
             NoWorkers: none was there in time.
             Exception: a value can't be pickled.
         """
-        return self.hand_over(
-            self._async.scatter(
-                data,
-                workers=workers,
-                broadcast=broadcast,
-                direct=direct,
-                hash=hash,
-                timeout=timeout,
-                asynchronous=asynchronous,
-            ),
-            asynchronous,
-        )
+        try:
+            return self.hand_over(
+                self._async.scatter(
+                    data,
+                    workers=workers,
+                    broadcast=broadcast,
+                    direct=direct,
+                    hash=hash,
+                    timeout=timeout,
+                    asynchronous=asynchronous,
+                ),
+                asynchronous,
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def cancel(
         self,
@@ -69,16 +74,26 @@ class BlockingHolding(BlockingBase):
             force: also those that other clients want.
             reason: why, for whoever asks for the result.
         """
-        return self.hand_over(
-            self._async.cancel(
-                futures, asynchronous=asynchronous, force=force, reason=reason, msg=msg
-            ),
-            asynchronous,
-        )
+        try:
+            return self.hand_over(
+                self._async.cancel(
+                    futures, asynchronous=asynchronous, force=force, reason=reason, msg=msg
+                ),
+                asynchronous,
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def retry(self, futures: Any, asynchronous: bool | None = None) -> None:
         """Run failed tasks again, and what they need that failed; they are pending at once.
 
         They may fail as often as at first.  Futures that did not fail stay as they are.
         """
-        return self.hand_over(self._async.retry(futures, asynchronous=asynchronous), asynchronous)
+        try:
+            return self.hand_over(
+                self._async.retry(futures, asynchronous=asynchronous), asynchronous
+            )
+        except BaseException as error:
+            shorten(error)
+            raise

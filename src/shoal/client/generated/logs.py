@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -20,7 +21,11 @@ class BlockingLogRecords(BlockingBase):
         Args:
             n: so many lines; None: all that it has kept.
         """
-        return self.hand_over(self._async.get_scheduler_logs(n))
+        try:
+            return self.hand_over(self._async.get_scheduler_logs(n))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def get_worker_logs(
         self, n: int | None = None, workers: Any = None, nanny: bool = False
@@ -34,7 +39,11 @@ class BlockingLogRecords(BlockingBase):
             workers: addresses or names; None: all.
             nanny: of the nannies instead; a worker without one is left out.
         """
-        return self.hand_over(self._async.get_worker_logs(n, workers=workers, nanny=nanny))
+        try:
+            return self.hand_over(self._async.get_worker_logs(n, workers=workers, nanny=nanny))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def forward_logging(self, logger_name: str | None = None, level: int = logging.NOTSET) -> None:
         """Have what a logger logs in workers handled here, by the logger of that name.
@@ -46,7 +55,11 @@ class BlockingLogRecords(BlockingBase):
             logger_name: None: the root logger.
             level: records below it are not forwarded.
         """
-        return self.hand_over(self._async.forward_logging(logger_name, level=level))
+        try:
+            return self.hand_over(self._async.forward_logging(logger_name, level=level))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def unforward_logging(self, logger_name: str | None = None) -> None:
         """End `forward_logging`.
@@ -54,4 +67,8 @@ class BlockingLogRecords(BlockingBase):
         Raises:
             ValueError: that logger is not forwarded.
         """
-        return self.hand_over(self._async.unforward_logging(logger_name))
+        try:
+            return self.hand_over(self._async.unforward_logging(logger_name))
+        except BaseException as error:
+            shorten(error)
+            raise

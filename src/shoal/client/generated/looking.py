@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -19,7 +20,11 @@ class BlockingLooking(BlockingBase):
         Args:
             futures, keys: of these tasks; neither: of all that run.
         """
-        return self.hand_over(self._async.call_stack(futures, keys=keys))
+        try:
+            return self.hand_over(self._async.call_stack(futures, keys=keys))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def story(self, *keys_or_stimuli: Any, on_error: str = "raise") -> list[tuple[Any, ...]]:
         """What was recorded of tasks: by the scheduler, then by each worker, oldest first.
@@ -32,7 +37,11 @@ class BlockingLooking(BlockingBase):
             Entries `("scheduler", key, state before, state after, {}, cause, at)` and
             `(address of a worker, key, what, {}, cause, at)`, `at` in seconds since the epoch.
         """
-        return self.hand_over(self._async.story(*keys_or_stimuli, on_error=on_error))
+        try:
+            return self.hand_over(self._async.story(*keys_or_stimuli, on_error=on_error))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def get_versions(self, check: bool = False, packages: Any = None) -> dict[str, Any]:
         """What is installed here, in the scheduler and on each worker.
@@ -48,7 +57,11 @@ class BlockingLooking(BlockingBase):
         Raises:
             VersionsDiffer: they do; a ValueError.
         """
-        return self.hand_over(self._async.get_versions(check, packages=packages))
+        try:
+            return self.hand_over(self._async.get_versions(check, packages=packages))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def benchmark_hardware(self) -> dict[str, dict[str, float]]:
         """How fast disks, memory and the network are: `{"disk": {size: bytes/s}, ...}`.
@@ -56,7 +69,11 @@ class BlockingLooking(BlockingBase):
         Means over the workers, which are busy with it for a few seconds; the network is measured
         between two workers at a time, so that takes a second for each.
         """
-        return self.hand_over(self._async.benchmark_hardware())
+        try:
+            return self.hand_over(self._async.benchmark_hardware())
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def dump_cluster_state(
         self,
@@ -80,15 +97,19 @@ class BlockingLooking(BlockingBase):
             UnknownDumpFormat: the format is none of these; a ValueError.
             OSError: it can't be written there.
         """
-        return self.hand_over(
-            self._async.dump_cluster_state(
-                filename,
-                write_from_scheduler=write_from_scheduler,
-                exclude=exclude,
-                format=format,
-                **storage_options,
+        try:
+            return self.hand_over(
+                self._async.dump_cluster_state(
+                    filename,
+                    write_from_scheduler=write_from_scheduler,
+                    exclude=exclude,
+                    format=format,
+                    **storage_options,
+                )
             )
-        )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def write_scheduler_file(self, scheduler_file: str) -> None:
         """Write the file by which other clients, and workers, find this scheduler.
@@ -97,4 +118,8 @@ class BlockingLooking(BlockingBase):
             SchedulerFileTaken: this client has written one, or was made with one; a ValueError.
             OSError: it can't be written there.
         """
-        return self.hand_over(self._async.write_scheduler_file(scheduler_file))
+        try:
+            return self.hand_over(self._async.write_scheduler_file(scheduler_file))
+        except BaseException as error:
+            shorten(error)
+            raise

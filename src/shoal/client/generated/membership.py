@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.control.membership import Retired
 from shoal.client.facing import BlockingBase
 
@@ -25,7 +26,11 @@ class BlockingMembership(BlockingBase):
             TimeoutError: they did not come in time.
             CrashLoop, ProcessDied: they can't come, as those that were started died.
         """
-        return self.hand_over(self._async.wait_for_workers(n_workers, timeout=timeout))
+        try:
+            return self.hand_over(self._async.wait_for_workers(n_workers, timeout=timeout))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def retire_workers(
         self, workers: Any = None, close_workers: bool = True, **kwargs: Any
@@ -51,9 +56,13 @@ class BlockingMembership(BlockingBase):
         Raises:
             TypeError: `names` beside `workers`, how many beside whom, or an unknown argument.
         """
-        return self.hand_over(
-            self._async.retire_workers(workers, close_workers=close_workers, **kwargs)
-        )
+        try:
+            return self.hand_over(
+                self._async.retire_workers(workers, close_workers=close_workers, **kwargs)
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def restart(self, timeout: Any = None, wait_for_workers: bool = True) -> None:
         """Forget all tasks of all clients, and start all workers anew.
@@ -69,7 +78,11 @@ class BlockingMembership(BlockingBase):
         Raises:
             TimeoutError: they are not back in time.
         """
-        return self.hand_over(self._async.restart(timeout, wait_for_workers=wait_for_workers))
+        try:
+            return self.hand_over(self._async.restart(timeout, wait_for_workers=wait_for_workers))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def restart_workers(
         self, workers: Any, timeout: Any = None, raise_for_error: bool = True
@@ -89,6 +102,12 @@ class BlockingMembership(BlockingBase):
             KeyError: there is no such worker.
             TimeoutError: one is not back in time.
         """
-        return self.hand_over(
-            self._async.restart_workers(workers, timeout=timeout, raise_for_error=raise_for_error)
-        )
+        try:
+            return self.hand_over(
+                self._async.restart_workers(
+                    workers, timeout=timeout, raise_for_error=raise_for_error
+                )
+            )
+        except BaseException as error:
+            shorten(error)
+            raise

@@ -9,6 +9,7 @@ from typing import Any
 
 from dask.typing import no_default
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -27,7 +28,11 @@ class BlockingMetadata(BlockingBase):
             TypeError, ValueError: a key is none of these, or there is none.
             Exception: the value can't be pickled.
         """
-        return self.hand_over(self._async.set_metadata(key, value=value))
+        try:
+            return self.hand_over(self._async.set_metadata(key, value=value))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def get_metadata(self, keys: Any, default: Any = no_default) -> Any:
         """A value that was left with the scheduler.
@@ -40,4 +45,8 @@ class BlockingMetadata(BlockingBase):
         Raises:
             KeyError: there is none, and no default.
         """
-        return self.hand_over(self._async.get_metadata(keys, default=default))
+        try:
+            return self.hand_over(self._async.get_metadata(keys, default=default))
+        except BaseException as error:
+            shorten(error)
+            raise

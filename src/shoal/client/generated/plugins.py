@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -33,7 +34,13 @@ class BlockingPlugins(BlockingBase):
             TypeError: it is a class, or of no kind of plugin.
             BaseException: what its `start` or `setup` raised; of the first worker where it did.
         """
-        return self.hand_over(self._async.register_plugin(plugin, name=name, idempotent=idempotent))
+        try:
+            return self.hand_over(
+                self._async.register_plugin(plugin, name=name, idempotent=idempotent)
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def register_worker_plugin(
         self, plugin: Any = None, name: str | None = None, nanny: bool | None = None
@@ -43,23 +50,37 @@ class BlockingPlugins(BlockingBase):
         Args:
             nanny: it is for the nannies instead; None: as its class says.
         """
-        return self.hand_over(self._async.register_worker_plugin(plugin, name=name, nanny=nanny))
+        try:
+            return self.hand_over(
+                self._async.register_worker_plugin(plugin, name=name, nanny=nanny)
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def register_scheduler_plugin(
         self, plugin: Any, name: str | None = None, idempotent: bool | None = None
     ) -> None:
         """As `register_plugin`, for the scheduler; also what only looks like a SchedulerPlugin."""
-        return self.hand_over(
-            self._async.register_scheduler_plugin(plugin, name=name, idempotent=idempotent)
-        )
+        try:
+            return self.hand_over(
+                self._async.register_scheduler_plugin(plugin, name=name, idempotent=idempotent)
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def register_nanny_plugin(
         self, plugin: Any, name: str | None = None, idempotent: bool | None = None
     ) -> Any:
         """As `register_plugin`, for the nannies; also what only looks like a NannyPlugin."""
-        return self.hand_over(
-            self._async.register_nanny_plugin(plugin, name=name, idempotent=idempotent)
-        )
+        try:
+            return self.hand_over(
+                self._async.register_nanny_plugin(plugin, name=name, idempotent=idempotent)
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def register_worker_callbacks(self, setup: Callable[..., Any] | None = None) -> Any:
         """Have a function called in every worker, those that come later included.
@@ -67,7 +88,11 @@ class BlockingPlugins(BlockingBase):
         Args:
             setup: given the worker as `dask_worker` if it takes that.
         """
-        return self.hand_over(self._async.register_worker_callbacks(setup))
+        try:
+            return self.hand_over(self._async.register_worker_callbacks(setup))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def unregister_worker_plugin(self, name: str, nanny: bool | None = None) -> Any:
         """Tear a plugin of the workers down, or of the nannies.
@@ -82,7 +107,11 @@ class BlockingPlugins(BlockingBase):
             ValueError: there is none of that name.
             BaseException: what its `teardown` raised; of the first worker where it did.
         """
-        return self.hand_over(self._async.unregister_worker_plugin(name, nanny=nanny))
+        try:
+            return self.hand_over(self._async.unregister_worker_plugin(name, nanny=nanny))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def unregister_scheduler_plugin(self, name: str) -> None:
         """Tell a plugin of the scheduler no more.
@@ -90,4 +119,8 @@ class BlockingPlugins(BlockingBase):
         Raises:
             ValueError: there is none of that name.
         """
-        return self.hand_over(self._async.unregister_scheduler_plugin(name))
+        try:
+            return self.hand_over(self._async.unregister_scheduler_plugin(name))
+        except BaseException as error:
+            shorten(error)
+            raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 from shoal.observe.facts import HasWhat, WhoHas
 
@@ -20,23 +21,43 @@ class BlockingQuestions(BlockingBase):
         Args:
             futures: futures or keys; None: all that are in memory.
         """
-        return self.hand_over(self._async.who_has(futures, **kwargs))
+        try:
+            return self.hand_over(self._async.who_has(futures, **kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def has_what(self, workers: Any = None, **kwargs: Any) -> HasWhat:
         """Worker -> keys of the results that it holds."""
-        return self.hand_over(self._async.has_what(workers, **kwargs))
+        try:
+            return self.hand_over(self._async.has_what(workers, **kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def nthreads(self, workers: Any = None, **kwargs: Any) -> dict[str, int]:
         """Worker -> its number of threads."""
-        return self.hand_over(self._async.nthreads(workers, **kwargs))
+        try:
+            return self.hand_over(self._async.nthreads(workers, **kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def ncores(self, workers: Any = None, **kwargs: Any) -> dict[str, int]:
         """As `nthreads`."""
-        return self.hand_over(self._async.ncores(workers, **kwargs))
+        try:
+            return self.hand_over(self._async.ncores(workers, **kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def processing(self, workers: Any = None) -> dict[str, tuple[Any, ...]]:
         """Worker -> keys of the tasks that were given to it and have not ended."""
-        return self.hand_over(self._async.processing(workers))
+        try:
+            return self.hand_over(self._async.processing(workers))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def nbytes(self, keys: Any = None, summary: bool = True, **kwargs: Any) -> dict[Any, int]:
         """Bytes of results in memory.
@@ -45,7 +66,11 @@ class BlockingQuestions(BlockingBase):
             keys: futures or keys; None: all that are known.
             summary: by prefix, which is the name of the function; False: by key.
         """
-        return self.hand_over(self._async.nbytes(keys, summary=summary, **kwargs))
+        try:
+            return self.hand_over(self._async.nbytes(keys, summary=summary, **kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def scheduler_info(self, n_workers: int = -1, **kwargs: Any) -> Any:
         """What the scheduler and its workers are, in plain types.
@@ -56,4 +81,8 @@ class BlockingQuestions(BlockingBase):
         Args:
             n_workers: show so many of the workers; -1: all.
         """
-        return self.finish(self._async.scheduler_info(n_workers, **kwargs))
+        try:
+            return self.finish(self._async.scheduler_info(n_workers, **kwargs))
+        except BaseException as error:
+            shorten(error)
+            raise

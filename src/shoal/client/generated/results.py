@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 from shoal.client.future import Future
 
@@ -36,10 +37,16 @@ class BlockingResults(BlockingBase):
             CancelledError: a future was cancelled.
             ForeignFuture: one is another client's.
         """
-        return self.finish(
-            self._async.gather(futures, errors=errors, direct=direct, asynchronous=asynchronous),
-            asynchronous,
-        )
+        try:
+            return self.finish(
+                self._async.gather(
+                    futures, errors=errors, direct=direct, asynchronous=asynchronous
+                ),
+                asynchronous,
+            )
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def futures_of(self, futures: Any) -> list[Future]:
         """Futures inside containers and collections.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -28,7 +29,11 @@ class BlockingTopics(BlockingBase):
             TypeError: a topic is no text.
             Exception: the value can't be pickled.
         """
-        return self.hand_over(self._async.log_event(topic, msg=msg))
+        try:
+            return self.hand_over(self._async.log_event(topic, msg=msg))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def get_events(self, topic: str | None = None) -> Any:
         """What was told under a topic, oldest first: pairs of time and value.
@@ -42,7 +47,11 @@ class BlockingTopics(BlockingBase):
         Returns:
             A tuple of (seconds since the epoch, value); an empty one if nothing is known.
         """
-        return self.hand_over(self._async.get_events(topic))
+        try:
+            return self.hand_over(self._async.get_events(topic))
+        except BaseException as error:
+            shorten(error)
+            raise
 
     def subscribe_topic(self, topic: str, handler: Callable[[tuple[float, Any]], Any]) -> None:
         """Have `handler` called with each event that is told under a topic from now on.

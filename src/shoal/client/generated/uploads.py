@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
 
 
@@ -31,4 +32,8 @@ class BlockingUploads(BlockingBase):
 
         Cost: its bytes to each worker; the scheduler keeps them in memory.
         """
-        return self.hand_over(self._async.upload_file(filename, load=load))
+        try:
+            return self.hand_over(self._async.upload_file(filename, load=load))
+        except BaseException as error:
+            shorten(error)
+            raise

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from shoal.errors import DataLost
 from shoal.ids import ClientTaskId, Key, TaskId
 from shoal.protocol.messages import Failure
 
@@ -10,6 +11,9 @@ FINISHED: Final = "finished"
 ERROR: Final = "error"
 CANCELLED: Final = "cancelled"
 LOST: Final = "lost"
+
+_DATA_LOST: Final = f"{DataLost.__name__}: {DataLost.BEGINNING}"
+"""How the failure begins of what was scattered and lost, and of what needed it."""
 
 UNRESOLVED: Final = (PENDING, LOST)
 STATUSES: Final = (PENDING, FINISHED, ERROR, CANCELLED, LOST)
@@ -46,6 +50,13 @@ class Record:
         self.failure: Failure | None = None
         self.reason = ""  # why it was cancelled
         self.watchers: list[Any] | None = None  # whom the session tells; opaque here
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether there will be no result, though no task failed: cancelled, or lost for good."""
+        if self.status != ERROR:
+            return self.status == CANCELLED
+        return self.failure is not None and self.failure.text.startswith(_DATA_LOST)
 
     def __repr__(self) -> str:
         return f"<Record {self.key!r} #{self.number} {self.status} nfutures={self.nfutures}>"

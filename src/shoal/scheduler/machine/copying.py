@@ -4,7 +4,8 @@ Whatever changes where a result is notes its task in `core.attended`, if anybody
 things at all; at the end of the step all that follows from that is done together.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from shoal.protocol.answers import answer
 from shoal.protocol.messages import AcquireReplicas, Input, ReplicasGone
@@ -15,6 +16,9 @@ from shoal.scheduler.model.entities import MEMORY, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState, unlink_replica
 from shoal.scheduler.policies.replicas import recipients, sources
 
+MESSAGE_INPUTS_MAX: Final = 1000
+"""Copies that a worker is asked for in one message."""
+
 
 def attend(core: Core) -> dict[Task, None]:
     """From now on it matters where results are; what is due to be looked at, to be added to."""
@@ -24,12 +28,14 @@ def attend(core: Core) -> dict[Task, None]:
 
 
 def begin_copies(
-    core: Core, pairs: Iterable[tuple[Task, Worker]], moved_from: Worker | None = None
+    core: Core,
+    pairs: Iterable[tuple[Task, Worker]],
+    moved_from: Mapping[Task, Worker] | None = None,
 ) -> None:
-    """Have workers get copies of results that are in memory, one message for each worker.
+    """Have workers get copies of results that are in memory, in few messages for each worker.
 
     Args:
-        moved_from: drops its own copy once the other is there.
+        moved_from: who drops its own copy once the other is there.
     """
     attended = attend(core)
     copies = core.state.copies
@@ -38,7 +44,7 @@ def begin_copies(
         on_way = copies.on_way.setdefault(task, {})
         if worker in on_way:
             continue
-        on_way[worker] = Copy(core.now, moved_from)
+        on_way[worker] = Copy(core.now, None if moved_from is None else moved_from.get(task))
         copies.coming_nbytes[worker] = copies.coming_nbytes.get(worker, 0) + task.nbytes
         attended[task] = None
         holders = [holder.address for holder in sources(task, worker, copies.nbegun)]
@@ -48,7 +54,8 @@ def begin_copies(
     for worker, items in inputs.items():
         if worker in core.freeing:  # said first, or it would be for the new copy
             core.say_what_to_free(worker)
-        core.to_worker(worker, AcquireReplicas(items))
+        for start in range(0, len(items), MESSAGE_INPUTS_MAX):
+            core.to_worker(worker, AcquireReplicas(items[start : start + MESSAGE_INPUTS_MAX]))
         core.wake_by(core.now + core.settings.copy_patience_seconds)
 
 

@@ -70,6 +70,7 @@ class Core:
         self.attended: dict[Task, None] | None = None
         """Tasks whose results came or went in this step; None if nobody attends to that."""
         self.has_new_demand = False  # a task was queued that needs resources, or may go elsewhere
+        self.stranded_before: dict[Task, float] = {}  # tasks that no worker may run go on waiting
         self.unmet: dict[DemandKey, None] = {}  # what no worker has, as this step has found
         self.held_back: dict[Worker, None] = {}
         """Workers that were kept free for a more urgent task when tasks with demands were last

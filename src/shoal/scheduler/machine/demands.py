@@ -11,6 +11,7 @@ from shoal.protocol.answers import answer
 from shoal.protocol.membership import ResourcesChanged, SetResources
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.stranding import strand
 from shoal.scheduler.machine.waiting import wait_again
 from shoal.scheduler.model.demands import (
     TOLERANCE,
@@ -20,7 +21,7 @@ from shoal.scheduler.model.demands import (
     demand_key,
     has_left,
 )
-from shoal.scheduler.model.entities import NO_WORKER, QUEUED, Client, Task, Worker
+from shoal.scheduler.model.entities import QUEUED, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.policies.queuing import LateBinding
 
@@ -40,8 +41,7 @@ def queue_demand(core: Core, task: Task) -> None:
         demand = Demand(task)
         if key in core.unmet or not _able(state, demand):
             core.unmet[key] = None
-            core.move(task, NO_WORKER)
-            state.unrunnable[task] = None
+            strand(core, task)
             return
         state.demands[key] = demand
     core.move(task, QUEUED)
@@ -79,6 +79,8 @@ def next_demanded(
         assert task is not None
         able = able_workers(demand, workers, state.workers_named(demand.workers))
         free = [w for w in able if _has_left_for(core, task, demand, w, reserved)]
+        if state.avoided and (avoided := state.avoided.get(task)):
+            free = [w for w in free if w not in avoided] or free
         worker = core.placement.best(task, free, core.now)
         if worker is not None:
             demand.queue.pop()

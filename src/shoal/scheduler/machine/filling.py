@@ -2,8 +2,11 @@
 
 from heapq import heappop
 
+from msgspec.structs import asdict
+
 from shoal.ids import TaskId
 from shoal.protocol.messages import DefineCode, FreeReplicas, Input, RunTask
+from shoal.protocol.slots import RunTaskIn
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import claim, next_demanded
 from shoal.scheduler.machine.placing import SEQUENCE_BITS, update_load
@@ -31,7 +34,7 @@ def fill(core: Core) -> None:
         core.has_new_demand = False
     elif core.held_back:
         core.held_back = {}
-    if len(state.backlogged):
+    if len(state.backlogged) and core.settings.moves_work:
         for worker in refill:
             _steal(core, worker)
     refill.clear()
@@ -136,21 +139,22 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
         code.told[worker] = None
         worker.told[code] = None
         core.to_worker(worker, DefineCode(code.id, code.payload))
-    core.to_worker(
-        worker,
-        RunTask(
-            task.id,
-            task.run,
-            task.key,
-            code.id,
-            task.argument,
-            task.options.priority,
-            task.priority & ((1 << SEQUENCE_BITS) - 1),
-            [_input(dependency, worker) for dependency in task.dependencies]
-            if task.dependencies
-            else [],
-        ),
+    options = task.options
+    run = RunTask(
+        task.id,
+        task.run,
+        task.key,
+        code.id,
+        task.argument,
+        options.priority,
+        task.priority & ((1 << SEQUENCE_BITS) - 1),
+        [_input(dependency, worker) for dependency in task.dependencies]
+        if task.dependencies
+        else [],
     )
+    if options.executor:
+        run = RunTaskIn(**asdict(run), executor=options.executor)
+    core.to_worker(worker, run)
 
 
 def _input(dependency: Task, worker: Worker) -> TaskId | Input:
@@ -180,6 +184,8 @@ def _steal(core: Core, thief: Worker) -> None:
         assert task is not None, "a worker in the index has a backlog"
         if not may_run_on(task, thief) or core.queuing.must_wait(task, thief):
             return
+        if thief in core.state.avoided.get(task, ()):
+            return
         if not core.stealing.is_worth_it(
             task, core.queuing.expected_us(task), victim, thief, core.now
         ):
@@ -204,7 +210,7 @@ def _watch_for_stalled_runs(core: Core) -> None:
     In a while that doubles with the silence of those others, so that waiting costs next to nothing.
     """
     state = core.state
-    if not state.piped and not len(state.backlogged):
+    if not (state.piped or len(state.backlogged)) or not core.settings.moves_work:
         return
     idle = state.open.lowest()
     if idle is None or idle.nsent:

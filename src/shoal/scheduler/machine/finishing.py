@@ -2,6 +2,7 @@
 
 from shoal.ids import ClientTaskId
 from shoal.protocol.messages import TaskErred, TaskInMemory, TaskLost
+from shoal.scheduler.machine.actors import lose_actor
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.placing import unplace
 from shoal.scheduler.machine.scattering import fail_lost
@@ -55,7 +56,7 @@ def tell(core: Core, task: Task, client: Client, number: ClientTaskId) -> None:
     """Tell a client how the task ended, if it has."""
     if task.state == MEMORY:
         if task.value is not None:
-            message = TaskInMemory(number, task.id, task.nbytes, task.value)
+            message = TaskInMemory(number, task.id, task.nbytes, task.value, [], task.kind)
         else:
             assert task.who_has is not None
             holders = [worker.address for worker in first(task.who_has, HOLDERS_TOLD)]
@@ -71,6 +72,9 @@ def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
 
     A scattered value arrives like this, and a copy that was fetched just before the others died.
     """
+    if task.options.actor:  # there is one, and it is not this
+        core.free(worker, task.id)
+        return
     if task.state == MEMORY:
         link_replica(task, worker)
         if core.attended is not None:
@@ -91,7 +95,9 @@ def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
     to_memory(core, task)
 
 
-def lose_replica(core: Core, task: Task, worker: Worker) -> None:
+def lose_replica(
+    core: Core, task: Task, worker: Worker, why: str = "it no longer has the actor"
+) -> None:
     """`worker` no longer holds this result; if it was the last copy, it is needed anew.
 
     What is queued has small inputs only, whose values are here, so it never waits for one again;
@@ -100,6 +106,9 @@ def lose_replica(core: Core, task: Task, worker: Worker) -> None:
     unlink_replica(task, worker)
     if core.attended is not None:
         core.attended[task] = None
+    if task.options.actor:
+        lose_actor(core, task, worker, why)
+        return
     if task.who_has is not None or task.value is not None or task.state != MEMORY:
         return
     core.move(task, RELEASED)

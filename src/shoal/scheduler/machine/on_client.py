@@ -24,7 +24,7 @@ from shoal.protocol.messages import (
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.machine.placing import to_priority
+from shoal.scheduler.machine.placing import SEQUENCE_BITS, to_priority
 from shoal.scheduler.machine.releasing import drop_user, settle_all
 from shoal.scheduler.machine.scattering import stop_bringing
 from shoal.scheduler.machine.telling import GRAPH_TASKS_MIN, report_graph
@@ -64,7 +64,10 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
     settle_all(core)
     choices = [message.options or NO_OPTIONS, *message.other_options]
     sequence = _first_sequence(core, client, message)
-    priorities = [to_priority(options.priority, sequence) for options in choices]
+    priorities = [
+        to_priority(options.priority, sequence) - (_lead(core, options) if options.inside else 0)
+        for options in choices
+    ]
     chosen = message.option_indices
     known = core.state.tasks
     dependencies = message.dependencies
@@ -77,6 +80,8 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
             task = _new_task(core, client, message, index, priority, choices[choice])
             if dependencies and dependencies[index]:
                 _link(core, client, message, tasks, task, dependencies[index])
+        elif task.options.actor and task.state == RELEASED:
+            task.nbytes = -1  # another one is asked for
         tasks.append(task)
     first = message.first
     wanted: Iterable[int] = range(len(tasks)) if message.wanted is None else message.wanted
@@ -235,6 +240,21 @@ def _let_go(core: Core, client: Client, number: ClientTaskId) -> None:
     if task is not None:
         unlink_hold(task, client, number)
         core.releasing.append(task)
+
+
+def _lead(core: Core, options: TaskOptions) -> int:
+    """What tasks that a task submits are ahead of others of their urgency: one step for each task
+    that one was submitted in.
+
+    A task that waits for them would else wait for all that was submitted before, and the more of
+    its kind would begin and wait as well.
+    """
+    submitter = core.state.tasks.get(options.inside)
+    if submitter is None:
+        return 0
+    own = to_priority(submitter.options.priority, 0) >> SEQUENCE_BITS
+    ahead = own - (submitter.priority >> SEQUENCE_BITS)
+    return (ahead + 1) << SEQUENCE_BITS
 
 
 def _first_sequence(core: Core, client: Client, message: SubmitTasks) -> int:

@@ -76,8 +76,11 @@ def on_rebalance_tasks(core: Core, client: Client, call: RebalanceTasks) -> None
     coming_nbytes = core.state.copies.coming_nbytes
     moves = EvenOut(core.settings).moves(workers, movable, coming_nbytes)
     report(core, (ALL,), "rebalance", moved_keys=len(moves))
-    for move in moves:
-        begin_copies(core, [(move.task, move.recipient)], moved_from=move.sender)
+    begin_copies(
+        core,
+        [(move.task, move.recipient) for move in moves],
+        moved_from={move.task: move.sender for move in moves},
+    )
     moved = dict.fromkeys(move.task for move in moves)
     waits = CopyCall(client, call.request, moved, answer=len(moves))
     call_when_copied(core, waits)
@@ -121,6 +124,8 @@ def _try_again(core: Core, task: Task) -> None:
     task.failure = None
     task.retries = task.options.retries
     task.nfetch_failures = 0
+    if task.options.actor:
+        task.nbytes = -1  # another one is asked for
     if task.blame:
         task.blame = 0
         core.state.died_under.pop(task, None)

@@ -13,7 +13,6 @@ from shoal.protocol.looking import (
     TaskCall,
 )
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.machine.describing import identity_of
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.model.entities import ERRED, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState
@@ -44,13 +43,13 @@ def _culprit(core: Core, task: Task) -> Task:
 def watch_members(core: Core, client: Client) -> None:
     """Tell a client who is there, and from now on who comes and goes."""
     core.state.watching[client] = None
-    core.to_client(client, Members([identity_of(w) for w in core.state.workers.values()]))
+    core.to_client(client, Members([w.identity() for w in core.state.workers.values()]))
 
 
 def tell_of_joined(core: Core, worker: Worker) -> None:
     """A worker has joined."""
     for client in core.state.watching:
-        core.to_client(client, MemberJoined(identity_of(worker)))
+        core.to_client(client, MemberJoined(worker.identity()))
 
 
 def tell_of_gone(core: Core, worker: Worker) -> None:

@@ -11,6 +11,7 @@ from shoal.protocol.messages import (
     RegisterWorker,
     WorkerWelcome,
 )
+from shoal.scheduler.machine.actors import tell_of_lost_actors
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
 from shoal.scheduler.machine.on_looking import watch_members
@@ -100,8 +101,10 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
             fail(core, task, to_failure(error, task.key, worker.address))
         else:
             wait_again(core, task)
+    if worker.actors:
+        tell_of_lost_actors(core, worker, reason)
     for task in list(worker.has_what):
-        lose_replica(core, task, worker)
+        lose_replica(core, task, worker, reason)
     for gone in core.announced.worker_gone:
         gone(core, worker)
     for code in worker.told:

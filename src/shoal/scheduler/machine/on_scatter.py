@@ -1,7 +1,9 @@
 """Values that clients bring: where each shall go, and that it is awaited from then on."""
 
 from shoal.ids import ClientTaskId, Key, TaskId
+from shoal.protocol.actors import BreakPromise, PromiseValue
 from shoal.protocol.answers import answer
+from shoal.protocol.framing import ProtocolError
 from shoal.protocol.transfers import Placement, PlaceScatter
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
@@ -10,6 +12,7 @@ from shoal.scheduler.machine.on_holding import keep_copies
 from shoal.scheduler.machine.placing import to_priority
 from shoal.scheduler.machine.releasing import settle_all
 from shoal.scheduler.machine.scattering import lose_scattered
+from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.machine.waiting_calls import answer_when_possible
 from shoal.scheduler.model.entities import ERRED, MEMORY, NO_OPTIONS, RELEASED, Client, Task, Worker
 from shoal.scheduler.model.state import link_want
@@ -37,9 +40,34 @@ def on_place_scatter(core: Core, client: Client, call: PlaceScatter) -> None:
     answer_when_possible(core, client, call.request, place_if_possible)
 
 
+def on_promise_value(core: Core, client: Client, message: PromiseValue) -> None:
+    """The value of a call that has not ended: it is awaited as if it was about to be scattered."""
+    if message.task in client.tasks:
+        raise ProtocolError("PromiseValue uses a number that has a task already")
+    settle_all(core)
+    _want_value(core, client, message.task, message.key)
+
+
+def on_break_promise(core: Core, client: Client, message: BreakPromise) -> None:
+    """There is no value to come, unless somebody else has one."""
+    task = client.tasks.get(message.task)
+    if task is None or task.code is not None or task.state in (MEMORY, ERRED):
+        return
+    brought = core.state.scattering.pop(task, {})
+    brought.pop(client, None)
+    if brought:
+        core.state.scattering[task] = brought
+    else:
+        fail(core, task, message.failure)
+
+
 def _takers(core: Core, call: PlaceScatter) -> list[Worker]:
     """Workers that may take scattered values, in the order in which they joined."""
     state = core.state
+    if call.nearby and not call.workers:
+        nearby = state.workers.get(call.nearby)
+        if nearby is not None and not nearby.is_leaving:
+            return [nearby]
     workers = state.workers_named(call.workers) if call.workers else state.workers.values()
     return [worker for worker in workers if not worker.is_leaving]
 
@@ -99,6 +127,10 @@ def _new_scattered(core: Core, key: Key) -> Task:
 
 
 HANDLERS = Handlers(
-    from_client={PlaceScatter: on_place_scatter},
+    from_client={
+        PlaceScatter: on_place_scatter,
+        PromiseValue: on_promise_value,
+        BreakPromise: on_break_promise,
+    },
     worker_gone=lose_scattered,
 )

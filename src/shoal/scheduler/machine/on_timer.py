@@ -22,7 +22,7 @@ def on_timer(core: Core) -> list[Worker]:
     for woken in core.announced.woken:
         woken(core)
     idle = core.state.open.lowest()
-    if idle is not None and idle.nsent == 0:
+    if idle is not None and idle.nsent == 0 and core.settings.moves_work:
         core.refill[idle] = None
         for worker in list(core.state.piped):
             if has_stalled_runs(worker, core.settings.recall_after_seconds, core.now):

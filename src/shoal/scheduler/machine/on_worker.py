@@ -35,19 +35,24 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
     """Record the result and its replica, then move whoever waited for it."""
     if worker.claims:
         give_back(core, worker, message.run)
-    task = _task_of_run(core, worker, message.task, message.run)
+    task = task_of_run(core, worker, message.task, message.run)
     if task is None:
         _ignore_stale_result(core, worker, message.task)
         return
     worker.leftovers.pop(task.id, None)
+    if worker.seceded and task in worker.seceded:  # how long it takes was learned then
+        task.prefix.nfinished += 1
+    else:
+        learn_duration(task.prefix, message.seconds)
     unplace(core, task, recall=False)
-    learn_duration(task.prefix, message.seconds)
     core.state.nfinished += 1
     task.nbytes = message.nbytes
     task.value = message.value
     task.kind = message.kind
     task.nfetch_failures = 0
     link_replica(task, worker)
+    if task.options.actor:
+        worker.actors[task] = None
     to_memory(core, task)
 
 
@@ -55,7 +60,7 @@ def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
     """Run it again if retries are left; else it, and what waits for it, has failed."""
     if worker.claims:
         give_back(core, worker, message.run)
-    task = _task_of_run(core, worker, message.task, message.run)
+    task = task_of_run(core, worker, message.task, message.run)
     if task is None:
         return
     unplace(core, task, recall=False)
@@ -70,7 +75,7 @@ def on_run_returned(core: Core, worker: Worker, message: RunReturned) -> None:
     """A recalled run never began: place the task anew."""
     if worker.claims:
         give_back(core, worker, message.run)
-    task = _task_of_run(core, worker, message.task, message.run)
+    task = task_of_run(core, worker, message.task, message.run)
     if task is not None:
         unplace(core, task, recall=False)
         wait_again(core, task)
@@ -91,7 +96,7 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
     if unreachable:
         believed = {peer: until for peer, until in worker.cannot_reach.items() if until > core.now}
         worker.cannot_reach = believed | {peer.id: until for peer in unreachable}
-    task = _task_of_run(core, worker, message.task, message.run)
+    task = task_of_run(core, worker, message.task, message.run)
     if task is None:
         return
     unplace(core, task, recall=False)
@@ -141,8 +146,9 @@ def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) ->
     """
     worker.memory_bytes = message.memory_bytes
     worker.cpu_percent = message.cpu_percent
-    if message.nwaiting != worker.nwaiting:
-        worker.nwaiting = message.nwaiting
+    if message.nwaiting != worker.nwaiting_heard:
+        worker.nwaiting_heard = message.nwaiting
+        worker.nwaiting = message.nwaiting + sum(worker.seceded.values())
         core.refill[worker] = None
 
 
@@ -158,7 +164,7 @@ def on_worker_leaving(core: Core, worker: Worker, message: WorkerLeaving) -> Non
     report(core, (worker.address,), "closing-worker", reason=message.reason)
 
 
-def _task_of_run(core: Core, worker: Worker, number: TaskId, run: RunId) -> Task | None:
+def task_of_run(core: Core, worker: Worker, number: TaskId, run: RunId) -> Task | None:
     """The task whose present run this is; None if the run is stale."""
     task = core.state.task_by_id.get(number)
     if task is None or run == NO_RUN or task.run != run or task.worker is not worker:

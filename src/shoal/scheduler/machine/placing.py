@@ -11,15 +11,16 @@ from operator import attrgetter
 from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import queue_demand
+from shoal.scheduler.machine.stranding import note_empty_queue, strand, watch_queue
 from shoal.scheduler.model.entities import (
     NO_RUN,
-    NO_WORKER,
     PROCESSING,
     QUEUED,
     WAITING,
     Task,
     Worker,
 )
+from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.policies.placement import has_inputs_to_move, idle_holder
 
 SEQUENCE_BITS = 56
@@ -47,15 +48,23 @@ def place_ready(core: Core) -> None:
     if not ready:
         return
     core.ready = []
+    is_wait_limited = core.settings.no_workers_seconds is not None
+    if is_wait_limited:
+        note_empty_queue(core)
     for changed in core.refill:
         update_load(core, changed)
     if len(ready) > 1:
         ready.sort(key=attrgetter("priority"))
+    avoided = core.state.avoided
     for task in ready:
         if task.state != WAITING or task.nwaiting:
             continue  # it was noted twice, or an input was lost in the same step
         if task.options.resources:
             queue_demand(core, task)
+        elif task.options.actor:
+            _place_actor(core, task)
+        elif avoided and task in avoided and _place_elsewhere(core, task):
+            continue
         elif task.options.workers:
             _place_restricted(core, task)
         elif has_inputs_to_move(task):
@@ -68,6 +77,8 @@ def place_ready(core: Core) -> None:
             core.state.queue.push(task)
     if core.unmet:
         core.unmet.clear()
+    if is_wait_limited:
+        watch_queue(core)
     queue = core.state.queue
     if queue.nentries > 2 * core.state.ntasks[QUEUED] + STALE_MAX:
         queue.compact()
@@ -94,6 +105,10 @@ def unplace(core: Core, task: Task, *, recall: bool) -> None:
     if worker.leftovers and task.id in worker.leftovers:
         del worker.leftovers[task.id]
         core.free(worker, task.id)
+    if worker.seceded and worker.seceded.pop(task, False):
+        worker.nwaiting -= 1
+    if worker.actors:
+        worker.actors.pop(task, None)
     task.worker = None
     task.run = NO_RUN
     core.refill[worker] = None
@@ -132,11 +147,61 @@ def _place_restricted(core: Core, task: Task) -> None:
     _put_into_backlog(core, task, worker)
 
 
+def _place_actor(core: Core, task: Task) -> None:
+    """Place an actor where fewest are: unlike a task's, its work begins when it is made."""
+    state = core.state
+    feasible = _feasible(state, task)
+    if task in state.avoided:
+        feasible = _not_avoided(state, task, feasible) or feasible
+    worker = core.placement.fewest_actors(task, feasible, core.now)
+    _put_into_backlog(core, task, worker)
+    if worker is not None:
+        worker.actors[task] = None
+
+
+def _place_elsewhere(core: Core, task: Task) -> bool:
+    """Place a task that asked to be run elsewhere; False if nobody else may run it.
+
+    Once all have run it, only the latest is avoided.  Cost: O(workers).
+    """
+    state = core.state
+    feasible, avoided = _feasible(state, task), state.avoided[task]
+    if task.options.allow_other_workers and all(worker in avoided for worker in feasible):
+        feasible = [worker for worker in state.workers.values() if not worker.is_leaving]
+    others = _not_avoided(state, task, feasible)
+    if not others:
+        return False
+    _put_into_backlog(core, task, core.placement.best(task, others, core.now))
+    return True
+
+
+def _feasible(state: SchedulerState, task: Task) -> list[Worker]:
+    """The workers that may run a task, none of which is about to go.  Cost: O(workers)."""
+    names = task.options.workers
+    chosen = state.workers_named(names) if names else state.workers.values()
+    feasible = [worker for worker in chosen if not worker.is_leaving]
+    if names and task.options.allow_other_workers and not feasible:
+        feasible = [worker for worker in state.workers.values() if not worker.is_leaving]
+    return feasible
+
+
+def _not_avoided(state: SchedulerState, task: Task, feasible: list[Worker]) -> list[Worker]:
+    """Those that `task` has not asked to get away from; nobody, if there is only one."""
+    avoided = state.avoided[task]
+    others = [worker for worker in feasible if worker not in avoided]
+    if not others:
+        latest = next(reversed(avoided))
+        state.avoided[task] = {latest: None}
+        others = [worker for worker in feasible if worker is not latest]
+    if not others:
+        del state.avoided[task]
+    return others
+
+
 def _put_into_backlog(core: Core, task: Task, worker: Worker | None) -> None:
     """Place `task` on `worker`, from where it may be sent; without one, it has to wait for one."""
     if worker is None:
-        core.move(task, NO_WORKER)
-        core.state.unrunnable[task] = None
+        strand(core, task)
         return
     expected_us = core.queuing.expected_us(task)
     core.move(task, PROCESSING)

@@ -111,6 +111,8 @@ def _forget(core: Core, task: Task) -> None:
         state.incomplete.pop(task, None)
     if task.blame:
         state.died_under.pop(task, None)
+    if state.avoided:
+        state.avoided.pop(task, None)
     if core.attended is not None:
         drop_attention(core, task)
     state.remove_task(task)

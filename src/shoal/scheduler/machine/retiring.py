@@ -8,7 +8,7 @@ nobody can take goes on working as before.
 from collections.abc import Iterator
 
 from shoal.protocol.answers import answer
-from shoal.protocol.membership import Closing, RetireWorkers
+from shoal.protocol.membership import Closing, RetireWorkers, TimeIsOver
 from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.copying import (
     attend,
@@ -23,6 +23,7 @@ from shoal.scheduler.machine.demands import drop_unmet
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_membership import remove_worker
 from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.stranding import note_worker
 from shoal.scheduler.machine.telling import report_retirement
 from shoal.scheduler.machine.waiting import wait_again
 from shoal.scheduler.machine.waiting_calls import answer_waiting_calls
@@ -40,6 +41,7 @@ RETIRED = "it was retired"
 """Why the worker closes, as it is told."""
 
 NOBODY_TAKES = "no other worker can take what only it holds"
+HAS_ACTORS = "it has actors, which live on one worker and can't be moved"
 NO_PROGRESS = "what only it holds was not taken in time"
 LOST = "it was lost before"
 
@@ -51,7 +53,20 @@ def on_retire_workers(core: Core, client: Client, call: RetireWorkers) -> None:
         chosen = workers_to_close(state.workers.values(), call.closing or Closing())
     else:
         chosen = list(state.workers_named(call.workers))
-    waits = RetireCall(client, call.request, removes=call.removes)
+    waits = RetireCall(client, call.request, removes=call.removes, reason=RETIRED)
+    _begin(core, chosen, waits, call.patience_seconds)
+
+
+def on_time_is_over(core: Core, worker: Worker, message: TimeIsOver) -> None:
+    """Begin to let a worker go that has asked for it; if it is going already, that goes on."""
+    if worker not in core.state.copies.retiring:
+        waits = RetireCall(None, 0, removes=True, reason=message.reason)
+        _begin(core, [worker], waits, message.patience_seconds)
+
+
+def _begin(core: Core, chosen: list[Worker], waits: RetireCall, patience_seconds: float) -> None:
+    """Give `chosen` nothing more, and have copied what only they hold."""
+    state = core.state
     going = {worker: None for worker in chosen if worker not in state.copies.retiring}
     for worker in chosen:
         if worker not in going:
@@ -60,12 +75,14 @@ def on_retire_workers(core: Core, client: Client, call: RetireWorkers) -> None:
     staying = who_stays(list(going), outside)
     if staying is not None:
         del going[staying]
-        waits.verdicts[staying.address] = NOBODY_TAKES
+        waits.verdicts[staying.address] = _why_stuck(staying)
+        if waits.client is None:
+            _send_away(core, staying, waits)
     for worker in going:
         forget_refusals(core, worker)
         waits.retiring[worker] = None
         drains_until = core.now + core.settings.drain_seconds
-        retirement = Retirement(waits, drains_until, call.patience_seconds, core.now)
+        retirement = Retirement(waits, drains_until, patience_seconds, core.now)
         state.copies.retiring[worker] = retirement
         _give_nothing_more(core, worker)
     if going:
@@ -93,7 +110,7 @@ def settle_copies(core: Core) -> None:
     settle_calls(core, tasks)
     stuck = next((worker for worker in retiring if retiring[worker].is_stuck), None)
     if stuck is not None:
-        _keep(core, stuck, NOBODY_TAKES)
+        _keep(core, stuck, _why_stuck(stuck))
     elif not core.attended:
         for worker in list(retiring):
             _go_on(core, worker)
@@ -113,6 +130,11 @@ def wake_retiring(core: Core) -> None:
             core.wake_by(due_at)
         elif retirement.left or _awaits_value(core, worker):
             _keep(core, worker, NO_PROGRESS)
+
+
+def _why_stuck(worker: Worker) -> str:
+    """Why nobody relieves a worker of what it has."""
+    return HAS_ACTORS if worker.actors else NOBODY_TAKES
 
 
 def _give_nothing_more(core: Core, worker: Worker) -> None:
@@ -181,24 +203,31 @@ def _let_go(core: Core, worker: Worker, call: RetireCall) -> None:
     """Nothing is lost with the worker: it goes, in this very step."""
     del core.state.copies.retiring[worker]
     if call.removes:
-        remove_worker(core, worker, RETIRED, expected=True)
-        core.send_away(worker, RETIRED)
+        _send_away(core, worker, call)
     _decide(core, call, worker, "")
+
+
+def _send_away(core: Core, worker: Worker, call: RetireCall) -> None:
+    remove_worker(core, worker, call.reason, expected=True)
+    core.send_away(worker, call.reason)
 
 
 def _keep(core: Core, worker: Worker, why: str) -> None:
     """It goes on working as before, and may take what others that retire hold.
 
-    Unless it has said that it leaves, which nobody can take back.
+    Unless it has said that it leaves, which nobody can take back, or its time is over.
     """
     retiring = core.state.copies.retiring
     call = retiring.pop(worker).call
-    if not worker.says_goodbye:
+    if call.client is None:
+        _send_away(core, worker, call)
+    elif not worker.says_goodbye:
         worker.is_leaving = False
         update_load(core, worker)
         core.refill[worker] = None
         for task in list(core.state.unrunnable):
             wait_again(core, task)
+        note_worker(core, worker)
         answer_waiting_calls(core, worker)
     attended = attend(core)
     attended.update(worker.has_what)
@@ -218,7 +247,7 @@ def _decide(core: Core, call: RetireCall, worker: Worker, verdict: str) -> None:
 def _answer(core: Core, call: RetireCall) -> None:
     report_retirement(core, call.verdicts)
     client = call.client
-    if core.state.clients.get(client.id) is client:
+    if client is not None and core.state.clients.get(client.id) is client:
         core.to_client(client, answer(call.request, call.verdicts))
 
 
@@ -249,6 +278,7 @@ def retiring_are_leaving(state: SchedulerState) -> Iterator[str]:
 
 HANDLERS = Handlers(
     from_client={RetireWorkers: on_retire_workers},
+    from_worker={TimeIsOver: on_time_is_over},
     worker_gone=forget_retiring,
     woken=wake_retiring,
     invariant=retiring_are_leaving,

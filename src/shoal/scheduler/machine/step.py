@@ -197,6 +197,8 @@ class SchedulerMachine:
         core.step += 1
         core.cause = cause
         core.nforgets_left = core.settings.forgets_max
+        if core.stranded_before:
+            core.stranded_before = {}
         return core
 
     def _carry_out(self, core: Core) -> None:

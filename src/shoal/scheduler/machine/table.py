@@ -9,9 +9,11 @@ from typing import Final
 
 from shoal.protocol.messages import Message
 from shoal.scheduler.machine import (
+    actors,
     copying,
     demands,
     keeping,
+    nested,
     on_client,
     on_dataset,
     on_detached,
@@ -20,10 +22,12 @@ from shoal.scheduler.machine import (
     on_metadata,
     on_question,
     on_scatter,
+    on_slot,
     on_topic,
     on_worker,
     restarting,
     retiring,
+    stranding,
     waiting_calls,
 )
 from shoal.scheduler.machine.coordination import (
@@ -40,7 +44,9 @@ from shoal.scheduler.machine.handlers import Handler, Handlers
 from shoal.scheduler.model.state import SchedulerState
 
 PARTS: Final[tuple[Handlers, ...]] = (
+    nested.HANDLERS,  # before what a client that goes wanted is let go of
     on_worker.HANDLERS,
+    on_slot.HANDLERS,
     on_client.HANDLERS,
     on_question.HANDLERS,
     on_scatter.HANDLERS,
@@ -49,8 +55,10 @@ PARTS: Final[tuple[Handlers, ...]] = (
     copying.HANDLERS,
     demands.HANDLERS,
     on_holding.HANDLERS,
+    actors.HANDLERS,
     retiring.HANDLERS,
     restarting.HANDLERS,
+    stranding.HANDLERS,
     keeping.HANDLERS,
     on_detached.HANDLERS,
     on_dataset.HANDLERS,

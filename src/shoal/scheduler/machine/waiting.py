@@ -1,7 +1,8 @@
 """From released to ready, and to failed: what a task needs before it can run."""
 
-from shoal.errors import DataLost
+from shoal.errors import ActorReleased, DataLost
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.keys import to_text
 from shoal.protocol.messages import Failure, TaskErred
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.model.entities import (
@@ -32,6 +33,9 @@ def start_all(core: Core) -> None:
 
 def begin(core: Core, task: Task) -> None:
     """Wait for `task`'s inputs, which are started in turn; ready if there is none to wait for."""
+    if task.nbytes >= 0 and task.options.actor:  # it has lived, and what it knew is gone
+        fail(core, task, to_failure(ActorReleased(to_text(task.key), "", ""), task.key))
+        return
     for dependency in task.dependencies:
         if dependency.state == ERRED:
             assert dependency.failure is not None
@@ -65,7 +69,7 @@ def wait_again(core: Core, task: Task) -> None:
     if task.state == PROCESSING:
         assert task.worker is None
     if task.state == NO_WORKER:
-        del core.state.unrunnable[task]
+        core.stranded_before[task] = core.state.unrunnable.pop(task)
     for dependency in task.dependencies:
         if dependency.state == ERRED:
             assert dependency.failure is not None

@@ -51,14 +51,15 @@ class Retirement:
 
 
 class RetireCall:
-    """A client that waits for the end of some retirements."""
+    """A client that waits for the end of some retirements; nobody, if a worker's time is over."""
 
-    __slots__ = ("client", "removes", "request", "retiring", "verdicts")
+    __slots__ = ("client", "reason", "removes", "request", "retiring", "verdicts")
 
-    def __init__(self, client: Client, request: int, *, removes: bool) -> None:
-        self.client = client
+    def __init__(self, client: Client | None, request: int, *, removes: bool, reason: str) -> None:
+        self.client = client  # None: the worker itself has asked, and goes in any case
         self.request = request
         self.removes = removes
+        self.reason = reason  # as the workers are told
         self.retiring: dict[Worker, None] = {}  # about which nothing is decided yet
         self.verdicts: dict[str, str] = {}  # by address: "", or why it stays
 

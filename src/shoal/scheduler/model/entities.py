@@ -8,6 +8,7 @@ from typing import Final
 
 from shoal.ids import ClientId, ClientTaskId, CodeId, Key, RunId, TaskId, WorkerId
 from shoal.protocol.messages import Failure, Message, TaskOptions
+from shoal.protocol.questions import WorkerIdentity
 
 # The states of a task.  Plain strings, because people read them.
 RELEASED: Final = "released"  # known, not in memory, and nothing is done about it
@@ -156,6 +157,7 @@ class Worker:
     """A connected worker, what was given to it and what it holds."""
 
     __slots__ = (
+        "actors",
         "address",
         "available",
         "backlog",
@@ -182,6 +184,7 @@ class Worker:
         "nsent",
         "nthreads",
         "nwaiting",
+        "nwaiting_heard",
         "outbox",
         "pid",
         "predecessor",
@@ -190,6 +193,7 @@ class Worker:
         "resources",
         "runs_suspect",
         "says_goodbye",
+        "seceded",
         "sent_us",
         "services",
         "slots_max",
@@ -226,11 +230,14 @@ class Worker:
         self.heard_at = now
         self.processing: dict[Task, int] = {}  # placed here -> expected duration in us
         self.nsent = 0
-        self.nwaiting = 0  # runs that wait for other tasks, as last heard; each has a substitute
+        self.nwaiting = 0  # runs that have no slot; each has a substitute:
+        self.nwaiting_heard = 0  # those that wait for other tasks, as last heard,
+        self.seceded: dict[Task, bool] = {}  # and those that have seceded, unless they rejoined
         self.sent_us = 0  # expected work that was sent and is not answered
         self.backlog: list[tuple[int, TaskId, Task]] = []  # heap of what is placed but not sent;
         self.backlog_us = 0  # entries that no longer hold are skipped
         self.has_what: dict[Task, None] = {}
+        self.actors: dict[Task, None] = {}  # that live here, or were placed to be made here
         self.nbytes = 0
         self.received_bytes = 0  # of results that came from elsewhere, in all its life
         self.told: dict[Code, None] = {}
@@ -239,6 +246,36 @@ class Worker:
         self.leftovers: dict[TaskId, None] = {}  # results of stale runs that it may still hold
         self.cannot_reach: dict[WorkerId, float] = {}  # peers, and until when we believe it
         self.outbox: list[Message] = []
+
+    def identity(self, seconds_ahead: float = 0.0) -> WorkerIdentity:
+        """What is told of it when somebody asks who is there.
+
+        Args:
+            seconds_ahead: what makes the machine's time seconds since the epoch.
+        """
+        return WorkerIdentity(
+            self.address,
+            self.id,
+            self.name,
+            self.host,
+            self.nthreads,
+            self.memory_limit,
+            self.pid,
+            self.resources,
+            status="closing_gracefully" if self.is_leaving else "running",
+            nprocessing=len(self.processing),
+            nbytes=self.nbytes,
+            nresults=len(self.has_what),
+            nsent=self.nsent,
+            memory_bytes=self.memory_bytes,
+            cpu_percent=self.cpu_percent,
+            received_bytes=self.received_bytes,
+            heard_at=self.heard_at + seconds_ahead,
+            local_directory=self.local_directory,
+            nanny=self.nanny or (f"nanny+{self.address}" if self.has_nanny else ""),
+            services=self.services,
+            nlong_running=sum(self.seceded.values()),
+        )
 
     @property
     def occupancy_us(self) -> int:
@@ -249,6 +286,11 @@ class Worker:
     def nbegun_max(self) -> int:
         """How many of its oldest runs may have begun; what was sent after them has not."""
         return self.nthreads + self.nwaiting
+
+    @property
+    def has_long_running(self) -> bool:
+        """Whether a task that has seceded runs on there."""
+        return bool(self.seceded) and any(self.seceded.values())
 
     def __repr__(self) -> str:
         return f"<Worker {self.address} ({self.nthreads} threads, {len(self.processing)} tasks)>"

@@ -1,6 +1,7 @@
 """What may be set about scheduling, with units; made from `shoal.config` by the shell."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,9 @@ class SchedulerSettings:
     unknown_duration_seconds: float = 0.5
     """Expected duration of a task whose prefix has never finished."""
 
+    known_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Expected durations by prefix, for those that are known before one has finished."""
+
     inline_bytes_max: int = 1024
     """Results up to this size travel with the messages about them."""
 
@@ -30,6 +34,12 @@ class SchedulerSettings:
 
     fetch_latency_seconds: float = 0.001
     """Cost of fetching one input, whatever its size."""
+
+    no_workers_seconds: float | None = None
+    """How long a ready task may wait for a worker that may run it, before it fails; None: ever."""
+
+    moves_work: bool = True
+    """Whether what is placed on one worker, or sent and not begun, may go to another that idles."""
 
     worker_ttl_seconds: float = 300.0
     """Silence after which a worker is taken for lost."""

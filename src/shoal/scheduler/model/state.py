@@ -1,5 +1,7 @@
 """All that the scheduler knows, and the small operations that keep its indexes true."""
 
+from collections import deque
+
 from shoal.ids import ClientId, ClientTaskId, CodeId, Epoch, Key, TaskId, WorkerId
 from shoal.protocol.messages import TaskOptions
 from shoal.scheduler.model.copies import Copies
@@ -34,42 +36,62 @@ class SchedulerState:
     def __init__(self, settings: SchedulerSettings, epoch: Epoch) -> None:
         self.settings = settings
         self.epoch = epoch
-        self.tasks: dict[Key, Task] = {}
-        self.task_by_id: dict[TaskId, Task] = {}
+        self._know_nobody()
+        self._know_no_tasks()
+        self._keep_nothing()
+        self._agree_on_nothing()
+        self._keep_for_nobody()
+
+    def _know_nobody(self) -> None:
+        """Who is there, and how much they have to do."""
         self.workers: dict[str, Worker] = {}  # by address
         self.worker_by_id: dict[WorkerId, Worker] = {}
         self.workers_by_alias: dict[str, dict[Worker, None]] = {}  # by address, name and host
         self.clients: dict[ClientId, Client] = {}
-        self.prefixes: dict[str, Prefix] = {}
-        self.resting: dict[Prefix, None] = {}  # prefixes without tasks, for the longest first
-        self.codes: dict[CodeId, Code] = {}
-        self.queue = TaskQueue()
-        self.died_under: dict[Task, list[tuple[str, int]]] = {}
-        """Task -> the workers, by host and process id, that died as they may have run it."""
-        self.deaths: dict[tuple[str, int], str] = {}  # how workers died, as successors told
-        self.unrunnable: dict[Task, None] = {}  # whose state is no-worker
-        self.incomplete: dict[Task, None] = {}  # failed, as not all that they need was known
-        self.of_no_use: dict[Task, None] = {}  # to be forgotten in steps to come
-        self.scattering: dict[Task, dict[Client, dict[Worker, None]]] = {}
-        """Awaited scattered value -> who brings it -> which workers shall get it from there."""
-        self.ntasks = dict.fromkeys(STATES, 0)  # by state
-        self.nfinished = 0  # runs, those of prefixes that are forgotten too
-        self.received_bytes = 0  # of results that workers got from elsewhere, those gone too
+        self.watching: dict[Client, None] = {}  # who is told of workers that come and go
+        self.serving: dict[Client, None] = {}  # clients of the tasks of a worker
         self.loads = LoadIndex()  # every worker, by expected work per thread
         self.open = LoadIndex()  # workers with room, by work that was sent to them
         self.backlogged = LoadIndex()  # workers with a backlog, by expected work per thread
         self.piped: dict[Worker, None] = {}  # workers with runs that can't have begun
-        self.next_task_id = 1
-        self.next_run = 1
+        self.deaths: dict[tuple[str, int], str] = {}  # how workers died, as successors told
+        self.restarts: list[Restart] = []  # of workers, that somebody waits for
         self.next_worker_id = 1
         self.next_client_id = 1
+
+    def _know_no_tasks(self) -> None:
+        """What there is to do, and how it stands."""
+        self.tasks: dict[Key, Task] = {}
+        self.task_by_id: dict[TaskId, Task] = {}
+        self.prefixes: dict[str, Prefix] = {}
+        self.resting: dict[Prefix, None] = {}  # prefixes without tasks, for the longest first
+        self.codes: dict[CodeId, Code] = {}
+        self.queue = TaskQueue()
+        self.demands: dict[DemandKey, Demand] = {}  # queued tasks that need resources
+        self.died_under: dict[Task, list[tuple[str, int]]] = {}
+        """Task -> the workers, by host and process id, that died as they may have run it."""
+        self.avoided: dict[Task, dict[Worker, None]] = {}  # those that asked to be run elsewhere
+        self.explanations: dict[Task, dict[tuple[Client, int], float]] = {}
+        """Actor -> calls of clients that ask what became of it -> when to answer, soonest first."""
+        self.unrunnable: dict[Task, float] = {}  # whose state is no-worker -> since when (s)
+        self.stranded: deque[tuple[float, Task]] = deque()  # by time; some of them wait no more
+        self.workerless_since: float | None = None  # tasks are queued, and nobody is there
+        self.incomplete: dict[Task, None] = {}  # failed, as not all that they need was known
+        self.of_no_use: dict[Task, None] = {}  # to be forgotten in steps to come
+        self.scattering: dict[Task, dict[Client, dict[Worker, None]]] = {}
+        """Awaited scattered value -> who brings it -> which workers shall get it from there."""
+        self.copies = Copies()  # being made, and why
+        self.ntasks = dict.fromkeys(STATES, 0)  # by state
+        self.nfinished = 0  # runs, those of prefixes that are forgotten too
+        self.received_bytes = 0  # of results that workers got from elsewhere, those gone too
+        self.next_task_id = 1
+        self.next_run = 1
         self.next_code_id = 1
         self.next_sequence = 1  # place of the next task in the order of submission
         self.scatter_cursor = 0  # how many threads' worth of values were scattered
-        self.watching: dict[Client, None] = {}  # who is told of workers that come and go
-        self.demands: dict[DemandKey, Demand] = {}  # queued tasks that need resources
-        self.copies = Copies()  # being made, and why
-        self.restarts: list[Restart] = []  # of workers, that somebody waits for
+
+    def _keep_nothing(self) -> None:
+        """What is told, and kept for clients to look at."""
         self.topics: dict[str, Topic] = {}  # what was told, the latest topic last
         self.departed: dict[str, float] = {}  # topics of peers that left -> when (s)
         self.forwarding: dict[Forwarding, int] = {}  # who wants logs -> their level
@@ -77,14 +99,20 @@ class SchedulerState:
         self.next_loan = 1  # number of the next want on behalf of who gets a dataset, below zero
         self.metadata: MetadataNode = {}
         self.collections: dict[tuple[Client, str], Collection] = {}  # who asks how tasks end
-        # What clients agree on by name: a row for each file of machine/coordination.
+
+    def _agree_on_nothing(self) -> None:
+        """What clients agree on by name: a row for each file of machine/coordination."""
         self.locks: dict[str, Lock] = {}  # those that are held or registered
         self.joints = Joints()
         self.events: dict[str, Event] = {}  # those that are set or waited for
         self.queues: dict[str, Queue] = {}
         self.variables: dict[str, Variable] = {}  # those that are set or waited for
         self.channels: dict[str, Channel] = {}  # those that have subscribers
+
+    def _keep_for_nobody(self) -> None:
+        """What is wanted in the name of what is no client."""
         self.keepers: dict[str, Keeper] = {}  # wants in the name of what is no client
+        self.let_go_at: dict[str, float] = {}  # keeper -> when it ends, sooner ones first
         self.letting_go: dict[Keeper, None] = {}  # in steps to come, of all that they keep
 
     def prefix(self, name: str) -> Prefix:
@@ -92,6 +120,9 @@ class SchedulerState:
         prefix = self.prefixes.get(name)
         if prefix is None:
             prefix = self.prefixes[name] = Prefix(name)
+            seconds = self.settings.known_seconds.get(name)
+            if seconds is not None:
+                prefix.duration_us = round(seconds * 1e6)
         return prefix
 
     def new_code(self, payload: bytes) -> Code:
@@ -212,6 +243,8 @@ def unlink_replica(task: Task, worker: Worker) -> None:
         assert task.who_has is not None
         task.who_has.remove(worker)
         del worker.has_what[task]
+        if worker.actors:
+            worker.actors.pop(task, None)
         worker.nbytes -= task.nbytes
         if not task.who_has:
             task.who_has = None

@@ -57,6 +57,12 @@ class EarliestStart:
                 best, least = worker, delay
         return best
 
+    def fewest_actors(self, task: Task, candidates: Iterable[Worker], now: float) -> Worker | None:
+        """The candidate with the fewest actors, and of those, where `task` would start first."""
+        workers = list(candidates)
+        least = min([len(worker.actors) for worker in workers], default=0)
+        return self.best(task, [w for w in workers if len(w.actors) == least], now)
+
     def fetch_us(self, task: Task, worker: Worker, now: float) -> float:
         """Microseconds until the inputs that `worker` lacks have arrived there."""
         total = 0.0
@@ -104,6 +110,8 @@ def may_run_on(task: Task, worker: Worker) -> bool:
     would be placed where it came from.
     """
     if task.options.resources and not has_left(worker, task.options.resources):
+        return False
+    if task.options.actor:  # it was placed with regard to all other actors
         return False
     names = task.options.workers
     return not names or any(name in names for name in aliases_of(worker))

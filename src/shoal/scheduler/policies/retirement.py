@@ -1,6 +1,6 @@
 """What must leave a worker before it may go, where to, and which workers may go at all?"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import ceil
 
@@ -11,7 +11,7 @@ from shoal.scheduler.policies.replicas import MEMORY_ASSUMED, fullness
 
 def is_only_with(task: Task, leaving: Mapping[Worker, object]) -> bool:
     """Whether the result would be lost with the workers that are `leaving`."""
-    if task.state != MEMORY or task.value is not None:
+    if task.state != MEMORY or (task.value is not None and not task.options.actor):
         return False
     return all(holder in leaving or holder.is_leaving for holder in task.who_has or ())
 
@@ -79,20 +79,35 @@ class Takers:
         return chosen
 
 
-def workers_to_close(workers: Iterable[Worker], closing: Closing) -> list[Worker]:
+def workers_to_close(
+    workers: Iterable[Worker],
+    closing: Closing,
+    group_of: Callable[[Worker], object] | None = None,
+) -> list[Worker]:
     """Which workers may go, the emptiest first; those that have something to do stay.
 
-    They are told apart by groups, which go or stay as a whole: those with one that is kept stay.
+    They are told apart by groups, which go or stay as a whole: those with one that is kept stay,
+    and so do those where a task has seceded, or an actor lives, since what these have done would be
+    lost.
     Unless it is said how many, workers go as long as those that are left have `memory_ratio` (2)
     times the memory that results take.
+
+    Args:
+        group_of: which group each is of, instead of what `closing` says.
     """
     there = [worker for worker in workers if not worker.is_leaving]
-    groups: dict[str, list[Worker]] = {}
+    groups: dict[object, list[Worker]] = {}
     for worker in there:
-        name = worker.host if closing.group == "host" else worker.address
+        name: object = worker.host if closing.group == "host" else worker.address
+        if group_of is not None:
+            name = group_of(worker)
         groups.setdefault(name, []).append(worker)
     kept = dict.fromkeys(closing.kept)
-    free = [group for group in groups.values() if not any(w.address in kept for w in group)]
+    free = [
+        group
+        for group in groups.values()
+        if not any(w.address in kept or w.has_long_running or w.actors for w in group)
+    ]
     idle = [group for group in free if not any(w.processing for w in group)]
     busy = [group for group in free if any(w.processing for w in group)]
     order = sorted(idle, key=_nbytes)

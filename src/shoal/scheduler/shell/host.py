@@ -5,7 +5,7 @@ They are told apart from it by these protocols, so that each can be read, and te
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from shoal.comms import Connection, PendingCalls
@@ -40,6 +40,10 @@ class Host(Protocol):
     before_shutdown: list[Callable[[], object]]
     recent_logs: RecentLogs
 
+    @property
+    def blocked_handlers(self) -> Collection[str]:
+        """Operations that are refused, by their historical names."""
+
     def describe(self, nworkers: int = -1) -> Identity:
         """What the scheduler and its workers are; so many of them, -1: all."""
 
@@ -54,6 +58,13 @@ class Host(Protocol):
 
     async def unregister_plugin_of(self, kind: str, name: str) -> dict[str, Outcome]:
         """Remove a plugin again."""
+
+    @property
+    def guests(self) -> Any:
+        """Connections of programs that call operations by name."""
+
+    async def answer_by_name(self, name: str, arguments: bytes) -> Outcome:
+        """Call what is there under a name; whatever is raised is the outcome."""
 
     def close_soon(self, reason: str) -> None:
         """Close in a task of its own."""
@@ -70,6 +81,9 @@ class Beginning(Protocol):
 
     def begin(self, peer: Any, call: Any) -> None:
         """Start to answer `call`, whose answer or refusal goes to `peer`."""
+
+    def welcome(self, connection: Any) -> None:
+        """A program calls operations by name, on a connection of its own."""
 
 
 class Hearing(Protocol):

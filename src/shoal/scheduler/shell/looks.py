@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any
 
-from shoal.observe import dumps
 from shoal.observe.versions import get_versions
 from shoal.protocol import looking
 from shoal.protocol.directions import answered
@@ -25,6 +24,8 @@ class Looks:
         Args:
             exclude: names of fields to leave out.
         """
+        from shoal.observe import dumps  # only here, as it is rare
+
         picture = await operations.whole_picture(self._as_host(), exclude)
         state: dict[str, Any] = await asyncio.to_thread(dumps.in_plain_types, picture)
         return state
@@ -42,6 +43,8 @@ class Looks:
             UnknownDumpFormat: the format is none of ours.
             OSError: it can't be written there.
         """
+        from shoal.observe import dumps  # only here, as it is rare
+
         get_state = partial(operations.whole_picture, self._as_host(), exclude)
         await dumps.write_state(get_state, url, format, **storage_options)
 

@@ -7,7 +7,9 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from shoal.comms import ProtocolError
 from shoal.comms.exchange import ReplicaExchange
+from shoal.observe.reasons import RESTARTED
 from shoal.protocol.messages import RegisterClient, RegisterWorker
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import NO_WORKER, QUEUED, WAITING, Client, Worker
@@ -52,6 +54,8 @@ class Membership:
         self._peers: dict[Worker | Client, Peer] = {}
         self._strangers: dict[Peer, None] = {}  # connected, but not registered yet
         self._stranding: asyncio.TimerHandle | None = None
+        self.on_sent_away: Callable[[list[int]], None] | None = None
+        """Told the process ids of workers that were sent away for others to come."""
         self.stepping = Stepping(
             machine,
             self._peers,
@@ -133,6 +137,7 @@ class Membership:
         self.stepping.step(join)
         client = _first(joined)
         self._plugins.client_came(client)
+        logger.info("%s has connected", client.name)
         return client
 
     def peer_lost(self, peer: Peer, reason: Exception | None) -> None:
@@ -148,10 +153,13 @@ class Membership:
             self.stepping.step(self._machine.worker_lost, entity, self.stepping.now(), why)
             self._plugins.worker_gone(entity, why)
             how = "has left" if entity.is_leaving else "was lost"
-            logger.info("Worker %s (%s) %s: %s", entity.name, entity.address, how, why)
+            level = logging.WARNING if isinstance(reason, ProtocolError) else logging.INFO
+            logger.log(level, "Worker %s (%s) %s: %s", entity.name, entity.address, how, why)
             if not entity.is_leaving:
                 self._worker_died()
         else:
+            if isinstance(reason, ProtocolError):
+                logger.warning("%s is disconnected: %s", entity, reason)
             self.stepping.frames.leave(entity)
             self._plugins.client_gone(entity)
 
@@ -178,6 +186,9 @@ class Membership:
 
     def _part(self, sent_away: dict[Worker, str]) -> None:
         """The machine has removed these and told them why; their connections end."""
+        again = [worker.pid for worker, why in sent_away.items() if why.startswith(RESTARTED)]
+        if again and self.on_sent_away is not None:
+            self.on_sent_away(again)
         for worker, reason in sent_away.items():
             peer = self._peers.pop(worker, None)
             if peer is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from shoal.observe.facts import FactsOfScheduler
 from shoal.protocol import operations
@@ -22,7 +22,7 @@ from shoal.protocol.messages import Message
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.shell.membership import Membership
 
-RESTART_SECONDS = 30.0
+RESTART_SECONDS: Final = 30
 """In which workers that are restarted must be back, if nothing else is said."""
 
 

@@ -9,9 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from shoal.comms import Connection, FrameTooLarge, PendingCalls, ProtocolError
+from shoal.comms.lending import Lent
 from shoal.errors import NameTaken
 from shoal.protocol import answers
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.freestanding import Handed, Parcel, Taken
 from shoal.protocol.handshake import CLIENT
 from shoal.protocol.messages import (
     Message,
@@ -29,6 +31,8 @@ logger = logging.getLogger("shoal.scheduler")
 
 REPLIES: Final = (answers.Answer, answers.Refusal)
 
+SAID_BY_PROGRAMS: Final = (Parcel, Handed, Taken)
+
 UNSENT_BYTES_MAX: Final = 64_000_000
 """What may wait for a client to read it; if it is more, events of topics are not added to it."""
 
@@ -44,6 +48,7 @@ class Peer:
         self._misses_events = False  # as it does not read
         self._waits = False  # it has said who it is, and is not registered yet
         self._early: list[msgspec.Struct] = []  # what it has said meanwhile
+        self._lent: Lent | None = None  # for a program's own comm
         self._scheduler = scheduler
         connection.start(self._on_messages, self._on_closed)
 
@@ -109,7 +114,8 @@ class Peer:
     def send_away(self, reason: str) -> None:
         """Say why it has to go, though it be held, and end the connection."""
         self._held = None  # what was kept is for nobody
-        self.send([Shutdown(reason)])
+        if self._lent is None:
+            self.send([Shutdown(reason)])
         self.connection.close()
 
     def send_with_buffers(self, message: Message, buffers: Sequence[Any]) -> None:
@@ -120,6 +126,11 @@ class Peer:
     def _on_messages(self, messages: list[msgspec.Struct], buffers: list[Any]) -> None:
         entity = self.entity
         if entity is None:
+            if self._lent is None and type(messages[0]) in SAID_BY_PROGRAMS:
+                self._lent = self._lend()
+            if self._lent is not None:
+                self._lent.hear(messages, buffers)
+                return
             if self._waits:
                 self._hear_early(messages)
                 return
@@ -188,6 +199,19 @@ class Peer:
             elif not isinstance(message, WorkerHeartbeat):  # it lives
                 self._early.append(message)
 
+    def _lend(self) -> Lent:
+        """It is no client, but a program that calls operations by name."""
+        if self.connection.role != CLIENT or self._waits:
+            raise ProtocolError(
+                f"{self.connection.peer_address} proved itself a worker, and calls operations by "
+                "name, which are for clients"
+            )
+        lent = Lent(self.connection)
+        self._scheduler.operations.welcome(lent)
+        return lent
+
     def _on_closed(self, reason: Exception | None) -> None:
+        if self._lent is not None:
+            self._lent.end(reason)
         self.calls.close(reason)
         self._scheduler.peer_lost(self, reason)

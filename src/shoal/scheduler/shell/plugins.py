@@ -101,6 +101,7 @@ class Plugins:
         self._running: set[asyncio.Task[None]] = set()  # only to keep them alive
         self._awaited: list[tuple[Replaced, asyncio.Future[None]]] = []  # sent away, to come again
         self._large = asyncio.Semaphore(NLARGE_MAX)
+        self._on_preparations: Callable[[bool], None] | None = None
 
     # --- the scheduler's own -----------------------------------------------------------------
 
@@ -118,6 +119,16 @@ class Plugins:
         self._watch()
         self._end(name, plugin)
 
+    def tell_of_preparations(self, changed: Callable[[bool], None]) -> None:
+        """Have `changed` told whether plugins have something to do before the scheduler closes."""
+        self._on_preparations = changed
+        if self._prepares:
+            changed(True)
+
+    @property
+    def _prepares(self) -> bool:
+        return bool(self.table.having("before_close"))
+
     def _end(self, name: str, plugin: Any) -> None:
         """Close a plugin that was told everything, as the scheduler goes on without it."""
 
@@ -132,7 +143,9 @@ class Plugins:
             self._scheduler.membership.stepping.call_soon(lambda: self._in_background(end()))
 
     def _watch(self) -> None:
-        """Look at every step while a plugin wants to know of it."""
+        """Look at every step while a plugin wants to know of it; others have changed as well."""
+        if self._on_preparations is not None:
+            self._on_preparations(self._prepares)
         is_wanted = any(self.table.having(hook) for hook in WATCHED)
         if self._watcher is not None and is_wanted:
             self._watcher.look_again()  # what it has heard the beginning of has yet to end

@@ -11,6 +11,7 @@ import logging
 import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from importlib import import_module
@@ -21,29 +22,36 @@ from shoal.comms import Listener, listen, new_token, publish_token
 from shoal.comms.addresses import TCP, parse_address
 from shoal.comms.authority import Publication
 from shoal.comms.exchange import ReplicaExchange
+from shoal.comms.scheduler_file import remove_scheduler_file, write_scheduler_file
 from shoal.ids import Epoch
+from shoal.observe.asked import host_of_interface, refuse_encryption, split_scheme
 from shoal.observe.clock import seconds_ahead
 from shoal.observe.facts import FactsOfScheduler, facts_of_identity
 from shoal.observe.installed import told_versions
 from shoal.observe.links import HERE, PAGE
+from shoal.observe.reasons import NOT_UNDERSTOOD
 from shoal.observe.status import Status
 from shoal.observe.views import SchedulerView
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import ClientToScheduler, WorkerToScheduler
+from shoal.protocol.freestanding import ON_SOCKETS
 from shoal.protocol.handshake import CLIENT, WORKER, Keyring
+from shoal.protocol.messages import Shutdown
 from shoal.protocol.questions import Identity
-from shoal.scheduler.machine.describing import identity_of
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Worker
 from shoal.scheduler.shell.host import Asker
+from shoal.scheduler.shell.idling import IdleWatch
 from shoal.scheduler.shell.looks import Looks
 from shoal.scheduler.shell.membership import Membership
+from shoal.scheduler.shell.named import Named
 from shoal.scheduler.shell.operating import Operating
 from shoal.scheduler.shell.operations.answering import Answering
 from shoal.scheduler.shell.plugging import PluginHost
 from shoal.scheduler.shell.plugins import Plugins
-from shoal.scheduler.shell.settings import preloads_of, read_settings
+from shoal.scheduler.shell.settings import preloads_of, settings_of
 from shoal.scheduler.shell.telling import Telling
+from shoal.storage.scratch import Scratch
 
 logger = logging.getLogger("shoal.scheduler")
 
@@ -51,12 +59,12 @@ TEARDOWN_SECONDS_MAX: Final = 30.0
 """What a scheduler gives its plugins and preloads, if nobody who ends it gives them less."""
 
 DECODER_BY_ROLE: Final[Mapping[str, Decoder]] = {
-    CLIENT: Decoder(ClientToScheduler),
-    WORKER: Decoder(WorkerToScheduler),
+    CLIENT: Decoder(ClientToScheduler | ON_SOCKETS, Shutdown),
+    WORKER: Decoder(WorkerToScheduler, lambda why: Shutdown(f"{NOT_UNDERSTOOD}: {why}")),
 }
 
 
-class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
+class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
     """A scheduler in this process; `await Scheduler(...)` or `async with` starts it.
 
     Everything that upstream's scheduler shows (`tasks`, `workers`, ...) is a read-only view.
@@ -65,20 +73,36 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
     teardown_seconds_max = TEARDOWN_SECONDS_MAX
     """What its plugins and preloads may take together as it closes."""
 
+    address = ""
+    status = Status.created
+    http_server: Any = None
+    """The web page, once it is bound."""
+
+    _starting: asyncio.Task[None] | None = None
+    _preparing: asyncio.Task[None] | None = None  # for its end
+    _closing: asyncio.Task[None] | None = None
+
     def __init__(
         self,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
         protocol: str = "tcp",
+        interface: str | None = None,
         sock: socket.socket | None = None,
         token: bytes | None = None,
+        security: Any = None,
+        scheduler_file: str | None = None,
+        blocked_handlers: Sequence[str] | None = None,
         allowed_failures: int | None = None,
         worker_ttl: float | str | None = None,
-        validate: bool = False,
+        idle_timeout: float | str | None = None,
+        contact_address: str | None = None,
+        validate: bool | None = None,
         worker_saturation: float | None = None,
         services: Mapping[str, int] | None = None,
         dashboard_address: str | int | None = None,
+        dashboard: bool | None = None,
         preload: str | Sequence[str] | None = None,
         preload_argv: Sequence[Any] = (),
         plugins: Iterable[Any] = (),
@@ -86,27 +110,39 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
         """Nothing happens before it is started.
 
         Args:
-            host: where to listen; `protocol` "inproc" needs none.
+            host: where to listen; `protocol` "inproc" needs none.  It may have a scheme.
+            interface: a network interface that has the address, instead.
             port: 0 = a free one.
             protocol: "tcp", "unix" or "inproc".
             sock: a listening socket to adopt instead.
             token: what clients and workers must hold; made if None.
+            security: taken if it asks for no certificates.
+            scheduler_file: where to write its address and token (mode 0600) as long as it serves.
+            blocked_handlers: operations that it refuses; None: the setting's.
             allowed_failures: workers that may die while running a task, before it is to blame.
             worker_ttl: silence after which a worker is lost.
+            idle_timeout: without work for so long, it closes.
+            contact_address: what others are told to connect to, where that differs.
             validate: check every invariant after every step; slow, for tests.
             worker_saturation: runs out at once per thread.
             services: what else this process serves, by port; clients are told.
             dashboard_address: where to serve the web page: ":8787" (our host, and this port or the
                 next that is free), "127.0.0.1:0" (any free port), or None for none.
+            dashboard: False: nowhere, whatever the address.
             preload, preload_argv: see `observe/preloading.py`; None: the settings'.
             plugins: those that are there from the start.
         """
         self.preloads = preloads_of(self, preload, preload_argv)
-        self.settings = read_settings(
+        wanted, self.settings = settings_of(
             allowed_failures=allowed_failures,
             worker_ttl_seconds=worker_ttl,
             worker_saturation=worker_saturation,
+            idle_timeout_seconds=idle_timeout,
+            contact_address=contact_address,
+            validate=validate,
         )
+        self.idle_timeout, self.validate = wanted.idle_timeout_seconds, wanted.validate
+        self.contact_address = wanted.contact_address
         self.services = dict(services or {})
         self.before_shutdown: list[Callable[[], object]] = []  # called as a client asks for that
         epoch = Epoch(secrets.randbits(63) | 1)
@@ -114,30 +150,23 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
         super().__init__(self.machine.state, self.machine.story)
         self.id = f"Scheduler-{secrets.token_hex(16)}"
         self.token = token or new_token()
-        self.address = ""
-        self.http_server: Any = None  # the web page, once it is bound
-        self._dashboard_address = dashboard_address
-        self.status = Status.created
-        self._asked = _address(protocol, host, port, self.id)
-        self._sock = sock
+        self._dashboard_address = None if dashboard is False else dashboard_address
+        refuse_encryption(security)
+        self._asked = _address(protocol, host, interface, port, self.id)
+        self._sock, self._file = sock, scheduler_file
+        refused = wanted.blocked_handlers if blocked_handlers is None else blocked_handlers
+        self.blocked_handlers = list(refused)
         self._started_at = time.time()  # for display only
         self.machine.about.id, self.machine.about.started_at = self.id, self._started_at
         self.machine.about.versions = told_versions()
-        self.handlers: dict[str, Callable[..., Any]] = {}  # what plugins answer to, by name
         self.operations = Answering(self)
         self.hooks = Plugins(self, self.machine)
-        self._gone = self.hooks.gone
-        self._first_plugins = list(plugins)
+        self._gone, self._first_plugins = self.hooks.gone, list(plugins)
+        self._folder = Scratch(None)
         self.membership = Membership(
-            self.machine,
-            self.operations,
-            validate=validate,
-            close_soon=self.close_soon,
+            self.machine, self.operations, validate=wanted.validate, close_soon=self.close_soon,
             plugins=self.hooks,
-        )
-        self._starting: asyncio.Task[None] | None = None
-        self._closing: asyncio.Task[None] | None = None
-        self._preparing: asyncio.Task[None] | None = None  # for its end
+        )  # fmt: skip
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.start().__await__()
@@ -158,6 +187,7 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
 
         Raises:
             ListenError: the address is taken, or not ours.
+            SettingError: a setting can't be used.
         """
         if self._starting is None:
             self._starting = asyncio.ensure_future(self._start())
@@ -166,11 +196,13 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
 
     async def _start(self) -> None:
         self.status = Status.starting
+        self._loop = asyncio.get_running_loop()
+        self.thread_id = threading.get_ident()
         self._begin_telling()
         self._finished = asyncio.Event()
         keyring = Keyring.from_token(self.token)
-        self.exchange = ReplicaExchange(keyring)
         try:
+            self.exchange = ReplicaExchange(keyring)
             self._open_page()
             self._listener: Listener = await listen(
                 self._asked,
@@ -184,15 +216,21 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
             self.recent_logs.close()
             await self._close_page()
             raise
-        self.address = self._listener.address
+        self.address = self.contact_address or self._listener.address
         self._publication: Publication = publish_token(self.address, self.token)
         self.status = Status.running
         self.membership.open(self.exchange)
+        if self.idle_timeout is not None:
+            watch = IdleWatch(self.machine.state, self.idle_timeout, self.close_soon)
+            self.membership.stepping.idle_watch = watch
+            watch.look()
         try:
             for plugin in self._first_plugins:
                 await self.register_scheduler_plugin(plugin)
+            if self._file:
+                write_scheduler_file(self._file, self.identity(0), self.token)
         except BaseException:
-            await self._close("a plugin could not start")
+            await self._close("it could not start")
             self.status = Status.failed
             raise
         await self.preloads.start()
@@ -248,12 +286,22 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
             self.id,
             self.address,
             self._started_at,
-            [identity_of(worker, seconds_ahead()) for worker in shown],
+            [worker.identity(seconds_ahead()) for worker in shown],
             self.services,
             len(workers),
             sum(worker.nthreads for worker in workers),
             sum(worker.memory_limit for worker in workers),
         )
+
+    @property
+    def local_directory(self) -> str:
+        """A folder of its own for files that it is sent, made when somebody looks."""
+        return self._folder.path()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that it lives on, once it was started."""
+        return self._loop
 
     def close_soon(self, reason: str) -> None:
         """Close in a task of its own; for callers that must not wait for themselves."""
@@ -290,22 +338,28 @@ class Scheduler(PluginHost, Operating, Telling, Looks, SchedulerView):
         self.status = Status.closing
         self.membership.close()
         self._publication.withdraw()
+        if self._file:
+            remove_scheduler_file(self._file, self.address)
         self._listener.close()
         await self._close_page()
         await self.operations.close()
+        await self._end_named()
         await self.membership.dismiss_all(reason)
         await self.exchange.close()
         await self._listener.wait_closed()
         await self.hooks.call_and_wait("close", max(0.0, deadline - time.monotonic()))
         self.hooks.close()
+        self._folder.remove()
         self.status = Status.closed
         self.recent_logs.close()
         self._finished.set()
         logger.info("scheduler at %s closed: %s", self.address, reason)
 
 
-def _address(protocol: str, host: str, port: int, name: str) -> str:
+def _address(protocol: str, host: str, interface: str | None, port: int, name: str) -> str:
     """Where to listen."""
+    scheme, host = split_scheme(host_of_interface(interface) if interface else host)
+    protocol = scheme or protocol.removesuffix("://")
     if protocol == "inproc":
         return f"inproc://{name}"
     if protocol == "unix":

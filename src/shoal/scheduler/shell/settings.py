@@ -22,13 +22,20 @@ def preloads_of(
     return process_preloads(scheduler, preload, argv)
 
 
-def read_settings(**given: Any) -> SchedulerSettings:
-    """Settings for a scheduler that starts now; an argument that is not None wins.
+def settings_of(**given: Any) -> tuple[config.Scheduler, SchedulerSettings]:
+    """What is set for a scheduler that starts now, and what of it its machine reads.
+
+    Args:
+        given: arguments, which win unless they are None.
 
     Raises:
         SettingError: a value that makes no sense, with its name.
     """
     scheduler = config.read(config.Scheduler, **given)
+    return scheduler, _for_machine(scheduler)
+
+
+def _for_machine(scheduler: config.Scheduler) -> SchedulerSettings:
     replicas = config.read(config.Replicas)
     ttl_seconds = scheduler.worker_ttl_seconds
     histories = config.read(config.Histories)
@@ -37,6 +44,9 @@ def read_settings(**given: Any) -> SchedulerSettings:
         worker_saturation=scheduler.worker_saturation,
         pipe_seconds=scheduler.pipe_seconds,
         unknown_duration_seconds=scheduler.unknown_task_seconds,
+        known_seconds=scheduler.default_task_durations,
+        no_workers_seconds=scheduler.no_workers_timeout_seconds,
+        moves_work=config.read(config.Stealing).enabled,
         inline_bytes_max=scheduler.inline_bytes_max,
         bandwidth_bytes_per_second=float(scheduler.bandwidth_bytes),
         worker_ttl_seconds=float("inf") if ttl_seconds is None else ttl_seconds,

@@ -18,6 +18,7 @@ from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
 from shoal.scheduler.shell.frames import ClientFrames
 from shoal.scheduler.shell.host import Asker
+from shoal.scheduler.shell.idling import IdleWatch
 from shoal.scheduler.shell.watching import Watcher
 
 logger = logging.getLogger("shoal.scheduler")
@@ -55,6 +56,7 @@ class Stepping:
             machine, self._receive_from_client, self._lose_client, self._refuse
         )
         self.watcher: Watcher | None = None  # while a plugin wants to know of every step
+        self.idle_watch: IdleWatch | None = None  # if it shall close when it has nothing to do
         self._machine = machine
         self._peers = peers
         self._validate = validate
@@ -75,6 +77,8 @@ class Stepping:
         self.is_open = False
         if self._timer is not None:
             self._timer.cancel()
+        if self.idle_watch is not None:
+            self.idle_watch.stop()
         for hear in self._inside.values():
             hear([])
 
@@ -201,6 +205,8 @@ class Stepping:
             self._loop.call_soon(self.frames.go_on)
         if self.watcher is not None:
             self.watcher.tell()
+        if self.idle_watch is not None:
+            self.idle_watch.look()
 
     def _wake(self) -> None:
         self._timer = None

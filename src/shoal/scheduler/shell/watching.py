@@ -44,7 +44,7 @@ class Watcher:
         self._records: list[tuple[Record, Task | None]] = []
         self._finished: dict[Key, tuple[str, TaskFinished]] = {}
         self._submitted: list[tuple[Client, SubmitTasks]] = []
-        self._arriving: dict[tuple[Client, ClientTaskId], list[SubmitTasks]] = {}
+        self._arriving: dict[tuple[Client, ClientTaskId], Arriving] = {}
         self._restarting: list[Client] = []  # who has asked for it
         self._keeps_told = False
         self._is_telling = False
@@ -130,43 +130,28 @@ class Watcher:
             self._gone.clear()
 
     def _tell_of_graphs(self) -> None:
+        """A graph in slices is looked at a slice at a time, and told of with the last."""
         submitted, self._submitted = self._submitted, []
         if not self._table.having("update_graph"):
             return
-        for client, message in submitted:
-            graph = message.first if message.graph is None else message.graph
-            slices = self._arriving.setdefault((client, graph), [])
-            slices.append(message)
-            if message.ntasks_ahead == 0:
-                del self._arriving[client, graph]
-                self._table.call("update_graph", self._scheduler, **self._graph(client, slices))
-
-    def _graph(self, client: Client, slices: Sequence[SubmitTasks]) -> dict[str, Any]:
-        """A graph as the hook is told of it.  Cost: O(tasks)."""
-        wanted: set[Any] = set()
-        keys: list[Any] = []
-        annotations: dict[str, dict[Any, Any]] = {}
-        priority: dict[Any, tuple[Any, ...]] = {}
         tasks = self._machine.state.tasks
-        for message in slices:
-            names = [from_canonical(key) for key in message.keys]
-            keys.extend(names)
-            wanted.update(names if message.wanted is None else [names[i] for i in message.wanted])
-            options = [message.options or TaskOptions(), *message.other_options]
-            chosen = message.option_indices or [0] * len(names)
-            for key, name, index in zip(message.keys, names, chosen, strict=True):
-                _annotate(annotations, name, options[index])
-                task = tasks.get(key)
-                place = task.priority & SEQUENCE_MASK if task is not None else 0
-                priority[name] = (0 - options[index].priority, place)
-        return {
-            "client": client.name,
-            "keys": wanted,
-            "tasks": list(dict.fromkeys(keys)),
-            "annotations": annotations,
-            "priority": priority,
-            "stimulus_id": f"{SubmitTasks.__name__}-{self._machine.nsteps}",
-        }
+        for client, message in submitted:
+            place = client, message.first if message.graph is None else message.graph
+            arriving = self._arriving.setdefault(place, Arriving())
+            arriving.add(message, tasks)
+            if message.ntasks_ahead == 0:
+                del self._arriving[place]
+                stimulus = f"{SubmitTasks.__name__}-{self._machine.nsteps}"
+                self._table.call(
+                    "update_graph",
+                    self._scheduler,
+                    client=client.name,
+                    keys=arriving.wanted,
+                    tasks=list(arriving.keys),
+                    annotations=arriving.annotations,
+                    priority=arriving.priority,
+                    stimulus_id=stimulus,
+                )
 
     def _tell_of_transitions(self) -> None:
         records, self._records = self._records, []
@@ -229,9 +214,38 @@ _SAID: Final[Mapping[str, Any]] = {
 }
 
 
-def _annotate(annotations: dict[str, dict[Any, Any]], key: Any, options: TaskOptions) -> None:
-    """Note what was said about one task."""
-    for name, unsaid in _SAID.items():
-        value = getattr(options, name)
-        if value != unsaid:
-            annotations.setdefault(name, {})[key] = value
+class Arriving:
+    """A graph as the hook is told of it, and as far as it has come."""
+
+    __slots__ = ("annotations", "keys", "priority", "wanted")
+
+    def __init__(self) -> None:
+        self.wanted: set[Any] = set()
+        self.keys: dict[Any, None] = {}
+        self.annotations: dict[str, dict[Any, Any]] = {}
+        self.priority: dict[Any, tuple[Any, ...]] = {}
+
+    def add(self, message: SubmitTasks, tasks: Mapping[Key, Task]) -> None:
+        """One more slice, of which the machine was told.  Cost: O(its tasks), 1 us each."""
+        names = [from_canonical(key) for key in message.keys]
+        self.keys.update(dict.fromkeys(names))
+        if message.wanted is None:
+            self.wanted.update(names)
+        else:
+            self.wanted.update([names[i] for i in message.wanted])
+        options = [message.options or TaskOptions(), *message.other_options]
+        said = [_said(each) for each in options]
+        urgencies = [0 - each.priority for each in options]
+        chosen = message.option_indices or [0] * len(names)
+        for key, name, index in zip(message.keys, names, chosen, strict=True):
+            task = tasks.get(key)
+            place = task.priority & SEQUENCE_MASK if task is not None else 0
+            self.priority[name] = (urgencies[index], place)
+            for word, value in said[index]:
+                self.annotations.setdefault(word, {})[name] = value
+
+
+def _said(options: TaskOptions) -> list[tuple[str, Any]]:
+    """What was said about the tasks that have these options."""
+    values = [(name, getattr(options, name), unsaid) for name, unsaid in _SAID.items()]
+    return [(name, value) for name, value, unsaid in values if value != unsaid]

@@ -12,11 +12,24 @@ from shoal.protocol.messages import (
     TaskFailed,
     TaskFinished,
 )
+from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled
 from shoal.worker.machine.effects import WithdrawRuns
 from shoal.worker.machine.forgetting import let_go, remove_run
 from shoal.worker.machine.gathering import keep, require, revive
 from shoal.worker.machine.state import WorkerState
-from shoal.worker.model.entities import FAILED, FINISHED, HANDED, Replica, Run, RunEnded
+from shoal.worker.model import words
+from shoal.worker.model.entities import (
+    FAILED,
+    FINISHED,
+    HANDED,
+    LONG_RUNNING,
+    OVER,
+    RESCHEDULED,
+    Replica,
+    Run,
+    RunEnded,
+)
+from shoal.worker.model.words import TO_THREADS
 
 
 def enter(state: WorkerState, message: RunTask) -> None:
@@ -40,7 +53,7 @@ def enter(state: WorkerState, message: RunTask) -> None:
     if run.wants is None:
         state.ready.append(run)
     else:
-        state.record(message.key, "waits for inputs", message.run)
+        state.record(message.key, words.WAITS, message.run)
 
 
 def _has_inputs(state: WorkerState, run: Run) -> bool:
@@ -70,7 +83,7 @@ def _has_inputs(state: WorkerState, run: Run) -> bool:
     if missing:
         let_go(state, run)
         state.outbox.append(InputsUnavailable(message.task, message.run, missing))
-        state.record(message.key, "inputs are unavailable", message.run)
+        state.record(message.key, words.UNAVAILABLE, message.run)
         return False
     return True
 
@@ -85,7 +98,7 @@ def hand_over(state: WorkerState) -> list[Run]:
     for run in runs:
         run.state = HANDED
         message = run.message
-        record((now, message.key, "handed to the threads", message.run))
+        record((now, message.key, TO_THREADS, message.run))
     return runs
 
 
@@ -105,14 +118,38 @@ def on_recall(state: WorkerState, pairs: Iterable[tuple[TaskId, RunId]]) -> None
         if run.state == HANDED:
             withdrawn.append(run)
             continue
+        if run.state == LONG_RUNNING:
+            continue
         if run.wants is None:
             state.ready.remove(run)
         state.outbox.append(RunReturned(task, number))
-        state.record(run.key, "returned", number)
+        state.record(run.key, words.RETURNED, number)
         remove_run(state, run)
         let_go(state, run)
     if withdrawn:
         state.effects.append(WithdrawRuns(withdrawn))
+
+
+def on_seceded(state: WorkerState, run: Run, seconds: float) -> None:
+    """A run gave its slot to others; whoever counts on it is told, if there is still anybody."""
+    if run.state != HANDED:
+        return
+    run.state = LONG_RUNNING
+    message = run.message
+    state.record(message.key, LONG_RUNNING, message.run)
+    if not run.abandoned:
+        state.outbox.append(LongRunning(message.task, message.run, seconds))
+
+
+def on_rejoined(state: WorkerState, run: Run) -> None:
+    """It has a slot again."""
+    if run.state != LONG_RUNNING:
+        return
+    run.state = HANDED
+    message = run.message
+    state.record(message.key, "executing again", message.run)
+    if not run.abandoned:
+        state.outbox.append(RunRejoined(message.task, message.run))
 
 
 def on_ended(state: WorkerState, ended: Iterable[RunEnded]) -> None:
@@ -124,7 +161,7 @@ def on_ended(state: WorkerState, ended: Iterable[RunEnded]) -> None:
         task, number = message.task, message.run
         record((now, message.key, end.how, number))
         if run.abandoned:
-            if run.state == HANDED:  # else its epoch is over, and the tables don't know it
+            if run.state != OVER:  # else its epoch is over, and the tables don't know it
                 remove_run(state, run)
                 let_go(state, run)
             continue
@@ -152,5 +189,7 @@ def on_ended(state: WorkerState, ended: Iterable[RunEnded]) -> None:
         elif end.how == FAILED:
             assert end.failure is not None
             say(TaskFailed(task, number, end.failure, end.seconds))
+        elif end.how == RESCHEDULED:
+            say(RunRescheduled(task, number))
         else:
             say(RunReturned(task, number))

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from shoal.ids import TaskId
 from shoal.worker.machine.effects import ForgetCodes, WithdrawRuns
 from shoal.worker.machine.state import WorkerState
-from shoal.worker.model.entities import HANDED, OVER, Run, Want
+from shoal.worker.model import words
+from shoal.worker.model.entities import HANDED, LONG_RUNNING, OVER, Run, Want
 
 
 def free(state: WorkerState, tasks: Iterable[TaskId]) -> None:
@@ -21,7 +22,7 @@ def free(state: WorkerState, tasks: Iterable[TaskId]) -> None:
             else:
                 del state.held[task]
                 state.dropped.add(task)
-                state.record(replica.key, "freed")
+                state.record(replica.key, words.FREED)
         want = state.wants.get(task)
         if want is not None:
             want.acquire = False
@@ -39,7 +40,7 @@ def let_go(state: WorkerState, run: Run) -> None:
             if replica.freed and not replica.npins:
                 del state.held[replica.task]
                 state.dropped.add(replica.task)
-                state.record(replica.key, "gone after its last use")
+                state.record(replica.key, words.GONE)
         run.pins = []
     if run.wants:
         for want in run.wants:
@@ -84,8 +85,8 @@ def lose_scheduler(state: WorkerState) -> None:
         run.abandoned = True
         if run.state == HANDED:
             withdrawn.append(run)
-        else:
-            state.record(run.key, "abandoned, the scheduler is gone", run.number)
+        elif run.state != LONG_RUNNING:
+            state.record(run.key, words.ABANDONED, run.number)
             remove_run(state, run)
             let_go(state, run)
     for want in list(state.wants.values()):

@@ -16,6 +16,7 @@ from shoal.protocol.messages import (
 from shoal.worker.machine.effects import Fetch, LoadInline
 from shoal.worker.machine.forgetting import abandon, let_go, remove_run
 from shoal.worker.machine.state import WorkerState
+from shoal.worker.model import words
 from shoal.worker.model.entities import ELSEWHERE, Peer, Replica, Run, Want
 
 
@@ -234,7 +235,7 @@ def _arrive(state: WorkerState, want: Want, nbytes: int) -> bool:
         replica.freed = True  # for its waiters only
     else:
         state.added.append(replica)
-    state.record(want.key, "arrived")
+    state.record(want.key, words.ARRIVED)
     _serve(state, want, replica)
     return True
 
@@ -272,7 +273,7 @@ def end_unavailable(
 ) -> None:
     """The run can't start here; it is over."""
     state.outbox.append(InputsUnavailable(run.task, run.number, missing, unreachable))
-    state.record(run.key, "inputs are unavailable", run.number)
+    state.record(run.key, words.UNAVAILABLE, run.number)
     remove_run(state, run)
     _detach(run, missing)
     let_go(state, run)
@@ -286,7 +287,7 @@ def _fail(state: WorkerState, want: Want, failure: Failure) -> None:
         state.outbox.append(ReplicasGone([want.task]))
     for run in list(want.waiters):
         state.outbox.append(TaskFailed(run.task, run.number, failure))
-        state.record(run.key, "failed, an input could not be transferred", run.number)
+        state.record(run.key, words.NOT_TRANSFERRED, run.number)
         remove_run(state, run)
         _detach(run, [want.task])
         let_go(state, run)

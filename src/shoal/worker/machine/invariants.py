@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shoal.ids import TaskId
 from shoal.worker.machine.state import WorkerState
-from shoal.worker.model.entities import HANDED, OVER, WAITING, Run
+from shoal.worker.model.entities import HANDED, LONG_RUNNING, OVER, WAITING, Run
 
 
 def broken(state: WorkerState) -> Iterator[str]:
@@ -39,7 +39,7 @@ def runs_are_booked_once(state: WorkerState) -> Iterator[str]:
             yield f"{run} is over and still in a table"
         if run.state == WAITING and not run.wants:
             yield f"{run} waits for nothing"
-        if run.state == HANDED and run.wants:
+        if run.state in (HANDED, LONG_RUNNING) and run.wants:
             yield f"{run} was handed over without {list(run.wants)}"
         if run.abandoned and run.state == WAITING:
             yield f"{run} waits though nobody wants its answer"

@@ -26,6 +26,7 @@ from shoal.protocol.messages import (
     WorkerLeaving,
     WorkerWelcome,
 )
+from shoal.protocol.slots import RunTaskIn
 from shoal.worker.machine import computing, forgetting, gathering
 from shoal.worker.machine.effects import (
     Close,
@@ -39,7 +40,8 @@ from shoal.worker.machine.effects import (
 )
 from shoal.worker.machine.invariants import broken
 from shoal.worker.machine.state import WorkerState
-from shoal.worker.model.entities import MachineSettings, RunEnded
+from shoal.worker.model import words
+from shoal.worker.model.entities import MachineSettings, Run, RunEnded
 
 
 class WorkerMachine:
@@ -50,6 +52,7 @@ class WorkerMachine:
         self._handlers: dict[type, Callable[[Any], None]] = {
             WorkerWelcome: self.on_worker_welcome,
             RunTask: self.on_run_task,
+            RunTaskIn: self.on_run_task,
             RecallRuns: self.on_recall_runs,
             FreeReplicas: self.on_free_replicas,
             AcquireReplicas: self.on_acquire_replicas,
@@ -75,6 +78,16 @@ class WorkerMachine:
         """Runs came back from the threads; keep the results of those with `kept` set after."""
         self.state.now = now
         computing.on_ended(self.state, ended)
+
+    def seceded(self, run: Run, seconds: float, now: float) -> None:
+        """A run that executes gave its slot to others, after `seconds` with it, and goes on."""
+        self.state.now = now
+        computing.on_seceded(self.state, run, seconds)
+
+    def rejoined(self, run: Run, now: float) -> None:
+        """A run that had seceded has a slot again."""
+        self.state.now = now
+        computing.on_rejoined(self.state, run)
 
     def replicas_arrived(
         self,
@@ -108,7 +121,7 @@ class WorkerMachine:
         state = self.state
         state.now = now
         for task, key, nbytes in items:
-            state.record(key, "put here")
+            state.record(key, words.PUT_HERE)
             state.added.append(gathering.keep(state, task, key, nbytes))
 
     def connection_lost(self, now: float) -> None:
@@ -117,10 +130,15 @@ class WorkerMachine:
         forgetting.lose_scheduler(self.state)
 
     def leave(self, reason: str, now: float) -> None:
-        """The worker closes by itself: say so while there is somebody to listen."""
-        self.state.now = now
-        if self.state.connected:
-            self.state.outbox.append(WorkerLeaving(reason))
+        """The worker closes by itself: say so while there is somebody to listen.
+
+        What has not begun comes back to the scheduler.
+        """
+        state = self.state
+        state.now = now
+        if state.connected:
+            state.outbox.append(WorkerLeaving(reason))
+            computing.on_recall(state, [(task, run.number) for task, run in state.runs.items()])
 
     def offer(self, resources: Mapping[str, float], now: float) -> None:
         """From now on tasks may use these amounts, beside those that are not named."""

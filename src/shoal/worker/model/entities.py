@@ -11,6 +11,7 @@ from shoal.protocol.messages import Failure, RunTask
 
 WAITING: Final = "waiting"  # for inputs to arrive
 HANDED: Final = "handed"  # to the threads; it may have begun
+LONG_RUNNING: Final = "long-running"  # it has begun, and left its slot to others
 OVER: Final = "over"  # answered, or nobody waits for an answer any more
 
 ELSEWHERE: Final = RunId(0)
@@ -19,6 +20,7 @@ ELSEWHERE: Final = RunId(0)
 FINISHED: Final = "finished"
 FAILED: Final = "failed"
 WITHDRAWN: Final = "withdrawn"
+RESCHEDULED: Final = "rescheduled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +171,7 @@ class RunEnded:
         started_at: float = 0.0,
         failure: Failure | None = None,
     ) -> None:
-        """`how`: FINISHED, FAILED (with `failure`) or WITHDRAWN (it never began)."""
+        """`how`: FINISHED, FAILED (with `failure`), RESCHEDULED or WITHDRAWN (it never began)."""
         self.run = run
         self.how = how
         self.nbytes = nbytes

@@ -10,9 +10,10 @@ from typing import Final
 
 import psutil
 
-from shoal.observe.reasons import SCHEDULER_GONE
+from shoal.comms import ProtocolError
+from shoal.observe.reasons import NOT_UNDERSTOOD, SCHEDULER_GONE
 from shoal.worker.shell.descriptors import reopen_standard
-from shoal.worker.shell.errors import WorkerRefused
+from shoal.worker.shell.errors import NotUnderstood, WorkerRefused
 from shoal.worker.shell.feed import Feed
 
 logger = logging.getLogger("shoal.worker")
@@ -46,6 +47,8 @@ class Belonging:
         self._beaten_at, self._busy_seconds = self._loop.time(), process_time()
         self._heartbeat: asyncio.TimerHandle | None = None
         self._reconnecting: asyncio.Task[None] | None = None
+        self.at_return: Callable[[], object] | None = None
+        """Called when it has found its scheduler again, and was let in."""
 
     def begin(self) -> None:
         """Say that the worker lives, now and again and again."""
@@ -71,11 +74,15 @@ class Belonging:
         return rss_bytes
 
     def on_lost(self, reason: Exception | None) -> None:
-        """The connection to the scheduler ended, and not by us."""
+        """The connection to the scheduler ended, and not by our wish."""
+        address = self._feed.link.address
+        if isinstance(reason, ProtocolError):  # another connection would go the same way
+            logger.warning("%s", NotUnderstood(address, str(reason)))
+            self._close_soon(NOT_UNDERSTOOD)
+            return
         if self._reconnect_seconds > 0:
             self._reconnecting = self._loop.create_task(self._reconnect())
             return
-        address = self._feed.link.address
         if self._is_watched:  # whoever watches us tells of it
             logger.info("This worker lost its scheduler (%s); it closes", reason or "it closed")
         else:
@@ -98,8 +105,10 @@ class Belonging:
                 await self._feed.link.open(
                     self._feed.registration, timeout_seconds=remaining, keep_trying=True
                 )
+                if self.at_return is not None:
+                    self.at_return()
                 return
-            except WorkerRefused as error:
+            except (WorkerRefused, NotUnderstood) as error:
                 logger.warning("%s", error)
                 break
             except OSError:

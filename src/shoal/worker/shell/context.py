@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
@@ -45,6 +45,20 @@ class Host(TaskHost, Protocol):
     def data(self) -> Mapping[Any, object]:
         """The results that it holds, by key."""
 
+    @property
+    def executors(self) -> Any:
+        """What runs tasks, by name."""
+
+    @property
+    def blocked_handlers(self) -> Collection[str]:
+        """Operations that it refuses, by their historical names."""
+
+    def say_topics(self) -> None:
+        """Send what was told under topics and has not been sent; on its loop."""
+
+    def on_actor_call(self, connection: Any, message: Any, buffers: list[Any]) -> None:
+        """Somebody calls an actor that it has, or reads from it."""
+
 
 @dataclass(slots=True)
 class RunContext:
@@ -52,6 +66,12 @@ class RunContext:
 
     worker: Host
     run: Run
+    started_at: float = 0.0
+    """When the user's function was called, of `perf_counter`."""
+
+    has_seceded: bool = False
+    actor: tuple[bytes, str] | None = None
+    """Of a run that has made an actor: its proxy, pickled, and the kind of the object itself."""
 
     @property
     def key(self) -> Key:

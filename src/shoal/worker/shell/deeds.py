@@ -38,7 +38,7 @@ logger = logging.getLogger("shoal.worker")
 class Events(Protocol):
     """What deeds bring about, and the machine is told of."""
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> object:
         """Do `work` beside everything else."""
 
     def now(self) -> float:
@@ -82,6 +82,10 @@ class Deeds:
         self._transfers = transfers
         self._codes = CodeTable()
         self._now = events.now
+
+    def perform_one(self, effect: Effect) -> None:
+        """Perform this effect alone."""
+        DEEDS[type(effect)](self, effect)
 
     def perform(self) -> None:
         """Perform all effects, those that performing brings about included."""

@@ -35,6 +35,18 @@ class SchedulerSilent(ShoalError, TimeoutError):
         )
 
 
+class NotUnderstood(ShoalError, ValueError):
+    """What the scheduler says, this worker does not know."""
+
+    def __init__(self, scheduler: str, what: str) -> None:
+        """`what`: which frame that was, and why, as sentences with what to do."""
+        super().__init__(scheduler, what)
+        self.scheduler, self.what = scheduler, what
+
+    def __str__(self) -> str:
+        return f"This worker does not understand its scheduler at {self.scheduler}. {self.what}"
+
+
 class NoWorkerHere(ShoalError, ValueError):
     """The worker was asked for where there is none."""
 
@@ -50,6 +62,37 @@ class NoWorkerHere(ShoalError, ValueError):
             else "no worker runs in this process"
         )
         return f"No worker found: {why}. Call get_worker() inside of a task."
+
+
+class UnknownExecutor(ShoalError, ValueError):
+    """A task is to be run by an executor that its worker does not have."""
+
+    def __init__(self, name: str, there: list[str]) -> None:
+        """`there`: the names of those that it has."""
+        super().__init__(name, there)
+        self.name, self.there = name, there
+
+    def __str__(self) -> str:
+        return (
+            f"Invalid executor {self.name!r}; expected one of: {self.there}. Give workers an "
+            f"executor of that name: Worker(..., executor={{{self.name!r}: ...}})."
+        )
+
+
+class NoThreadForActor(ShoalError, RuntimeError):
+    """The system gave no thread to call an actor's methods in."""
+
+    def __init__(self, key: str, worker: str, why: str) -> None:
+        """`why`: in the system's words."""
+        super().__init__(key, worker, why)
+        self.key, self.worker, self.why = key, worker, why
+
+    def __str__(self) -> str:
+        return (
+            f"The actor {self.key!r} on {self.worker} can't be called, as the system gives it no "
+            f"thread: {self.why}.\nEach actor has one. Have fewer of them there, or raise the "
+            "limit of processes (ulimit -u); coroutine methods need none."
+        )
 
 
 class NoSubstitute(ShoalError, RuntimeError):
@@ -71,9 +114,19 @@ class NoSubstitute(ShoalError, RuntimeError):
 
 
 class NoSchedulerGiven(ShoalError, ValueError):
-    """A worker was made without a word about its scheduler."""
+    """A worker was made without a word about its scheduler, or with a file that says nothing."""
+
+    def __init__(self, path: str = "") -> None:
+        """`path`: of the scheduler file that was given."""
+        super().__init__(path)
+        self.path = path
 
     def __str__(self) -> str:
+        if self.path:
+            return (
+                f"The scheduler file {self.path} is not there, or names no address. Start the "
+                "scheduler first, with the same scheduler_file=, or give its address."
+            )
         return (
             "Which scheduler? Give its address, as in Worker('tcp://host:8786'), or set "
             "DASK_SCHEDULER_ADDRESS."

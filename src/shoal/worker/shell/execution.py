@@ -7,6 +7,7 @@ thread.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Sequence
 from concurrent.futures import Future as ConcurrentFuture
@@ -16,13 +17,17 @@ from types import CoroutineType
 from typing import Any, Final
 
 from shoal.comms.cancellation import is_our_cancellation
+from shoal.errors import Reschedule
 from shoal.ids import Key
 from shoal.protocol.exceptions import tell_unreadable, to_failure
+from shoal.protocol.messages import RunTask
 from shoal.protocol.payload import dump_small, kind_of, load, nbytes_of
-from shoal.worker.model.entities import FAILED, FINISHED, Run, RunEnded
+from shoal.worker.model.entities import FAILED, FINISHED, RESCHEDULED, Run, RunEnded
 from shoal.worker.shell.context import Host, RunContext, current_run
 from shoal.worker.shell.evaluation import evaluate_item
 from shoal.worker.shell.functions import Code, call
+
+_logger = logging.getLogger("shoal.worker")
 
 PICKLE_BYTES: Final = 512
 """What pickling may add to a value of the inline limit: names of modules, shape and the like."""
@@ -63,6 +68,7 @@ class Execution:
     def __init__(self, host: Host) -> None:
         """To be made on the loop that coroutines shall run on."""
         self.inline_bytes_max = 1024
+        self.has_default = False  # an executor has all that name none, in place of threads of ours
         self._host = host
         self._loop = asyncio.get_running_loop()
         self._coroutines: dict[asyncio.Task[Any], Context] = {}
@@ -95,8 +101,14 @@ class Execution:
     def failed(self, run: Run, error: BaseException, started_at: float) -> RunEnded:
         """The end of a run that raised.  Never raises, whatever `error` does when looked at."""
         seconds = max(0.0, time() - started_at)
+        if issubclass(type(error), Reschedule):  # which asks the error nothing
+            return RunEnded(run, RESCHEDULED, seconds=seconds, started_at=started_at)
         _drop_own_frames(error)
         failure = to_failure(error, run.key, self._host.address)
+        try:
+            _logger.info("Exception in task %s:\n%s", run.key, failure.traceback_text)
+        except BaseException:
+            pass  # tasks may have broken the clock that log records ask
         try:
             BaseException.with_traceback(error, None)  # its frames hold the arguments
         except BaseException:
@@ -106,7 +118,8 @@ class Execution:
     def _call(self, job: Job, context: Context, started_at: float) -> tuple[RunEnded, object]:
         run = job.run
         message = run.message
-        current_run.set(RunContext(self._host, run))
+        inside = RunContext(self._host, run)
+        current_run.set(inside)
         inputs = job.inputs
         if job.has_inline:
             inputs = _loaded(run, inputs)
@@ -116,11 +129,18 @@ class Execution:
             tell_unreadable(error, run.key, "function or the arguments")
             raise
         del inputs
-        started = perf_counter()
-        value = function(*args, **kwargs)
+        started = inside.started_at = perf_counter()
+        if type(message) is RunTask and not self.has_default:
+            value = function(*args, **kwargs)
+        else:
+            value = self._host.executors.run(message, function, args, kwargs)
         if type(value) is CoroutineType:
             value = self._await(value, context)
         seconds = perf_counter() - started
+        if inside.actor is not None:  # which is known everywhere by its proxy, small or not
+            proxy, kind = inside.actor
+            ended = RunEnded(run, FINISHED, len(proxy), seconds, proxy, kind, started_at)
+            return ended, value
         nbytes = nbytes_of(value)
         inline = None
         if nbytes <= _INLINE_FACTOR * self.inline_bytes_max:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
-from typing import Any, Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
 from shoal import config
 from shoal.comms.exchange import ReplicaExchange
@@ -22,7 +22,7 @@ from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import RunTask, WorkerHeartbeat, WorkerWelcome
 from shoal.storage.results import Results
-from shoal.worker.machine.effects import Fetch, Send
+from shoal.worker.machine.effects import Fetch, Send, WithdrawRuns
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import Run, RunEnded
 from shoal.worker.shell.context import Host
@@ -36,7 +36,9 @@ from shoal.worker.shell.threads import RunThreads
 from shoal.worker.shell.transfers import Transfers
 from shoal.worker.shell.trimming import Trimming, give_back
 from shoal.worker.shell.waits import WaitingRuns
-from shoal.worker.shell.watching import RunWatcher
+
+if TYPE_CHECKING:
+    from shoal.worker.shell.watching import RunWatcher
 
 logger = logging.getLogger("shoal.worker")
 
@@ -102,6 +104,8 @@ class Feed:
         self._validate = settings.validate
         self._on_close = on_close
         self._after_loss = on_lost
+        self.nended = 0  # runs
+        self.on_waiting_changed: Callable[[], object] = lambda: None  # other runs wait than before
         self._is_over = False
         self._has_said_leaving = False
         self._watcher: RunWatcher | None = None  # while a plugin wants to know
@@ -114,10 +118,11 @@ class Feed:
         self.server = ReplicaServer(
             host.address,
             self._executor,
-            is_in=self._is_in,
+            is_in=self.is_in,
             look_up=self._look_up,
             put=self.on_put,
             begin=self._operations.begin,
+            on_actor_call=host.on_actor_call,
             transfers_max=settings.transfers_in_max,
             families=families,
         )
@@ -162,14 +167,18 @@ class Feed:
             self.results.clear()
 
     def say_leaving(self, reason: str) -> None:
-        """Tell the scheduler that the worker is about to close, once: it sends nothing more."""
+        """Tell the scheduler that the worker is about to close, once: it sends nothing more.
+
+        What has not begun is given back, and does not begin here while plugins are torn down.
+        """
         if self._has_said_leaving:
             return
         self._has_said_leaving = True
         self.machine.leave(reason, self._loop.time())
-        for effect in self.machine.take_effects():
-            if isinstance(effect, Send):
-                self.link.send(effect.messages)
+        while effects := self.machine.take_effects():
+            for effect in effects:
+                if isinstance(effect, (Send, WithdrawRuns)):  # all else is in vain
+                    self._deeds.perform_one(effect)
 
     def fail(self, error: Exception) -> None:
         """The machine, or what performs its effects, has an error: end here, and tell."""
@@ -185,11 +194,12 @@ class Feed:
         )
         self._on_close(f"{INTERNAL_ERROR}: {error!r}")
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do `work` beside everything else, until the worker closes."""
         task = self._loop.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
     def reload_codes(self) -> None:
         """Modules were imported anew."""
@@ -219,15 +229,14 @@ class Feed:
             nwaiting = len(self._waiting)
             self.link.send([WorkerHeartbeat(memory_bytes, nexecuting, nwaiting, cpu_percent)])
 
-    def count_waiting(self, run: Run, change: int) -> bool:
+    def count_waiting(self, run: Run, change: int) -> None:
         """A run waits for so many results of other tasks more, or less.
 
-        While it waits for any, its thread has a substitute.  Whether other runs wait than before.
+        While it waits for any, its thread has a substitute, and the scheduler is told.
         """
-        changed = self._waiting.count(run, change, is_executing=self.threads.is_executing(run))
-        if changed:
-            self.threads.substitute(len(self._waiting))
-        return changed
+        nwaiting = len(self._waiting)
+        self._waiting.count(run, change, is_executing=self.threads.is_executing(run))
+        self._told_waiting(nwaiting)
 
     def look_at_memory(self, rss_bytes: int) -> None:
         """Give back what tasks have freed, if that is much."""
@@ -272,14 +281,41 @@ class Feed:
         if self.at_first_end is not None:
             self.at_first_end()
             self.at_first_end = None
-        if self._waiting and self._waiting.end([end.run for end, _ in ended]):
+        if self._waiting.are_any and self._waiting.end([end.run for end, _ in ended]):
             self.threads.substitute(len(self._waiting))
+        self.nended += len(ended)
+        self._host.say_topics()  # what tasks have told comes before their results
         self.machine.runs_ended([end for end, _ in ended], self._loop.time())
         put = self.results.put
         for end, value in ended:
             if end.kept:
                 message = end.run.message
                 put(message.task, message.key, value, end.nbytes)
+
+    @_event
+    def on_seceded(self, run: Run, seconds: float) -> None:
+        """A run gave its slot to others, after so long with it."""
+        if not self.threads.is_executing(run):
+            return
+        nwaiting = len(self._waiting)
+        self._waiting.secede(run)
+        self.machine.seceded(run, seconds, self._loop.time())
+        self._told_waiting(nwaiting)
+
+    @_event
+    def on_rejoined(self, run: Run) -> None:
+        """It has a slot again."""
+        nwaiting = len(self._waiting)
+        self._waiting.rejoin(run)
+        self.machine.rejoined(run, self._loop.time())
+        self._told_waiting(nwaiting)
+
+    def _told_waiting(self, nbefore: int) -> None:
+        """As many threads as runs that wait; and whoever sends runs knows of it, as of the rest."""
+        nwaiting = len(self._waiting)
+        if nwaiting != nbefore:
+            self.threads.substitute(nwaiting)
+            self.on_waiting_changed()
 
     @_event
     def on_put(self, values: Sequence[Held]) -> None:
@@ -321,7 +357,7 @@ class Feed:
             self.results.put(task, key, value, nbytes)
         self.machine.replicas_put([(v.task, v.key, v.nbytes) for v in values], self._loop.time())
 
-    def _is_in(self, epoch: Epoch) -> bool:
+    def is_in(self, epoch: Epoch) -> bool:
         """Whether numbers of that epoch mean something here."""
         state = self.machine.state
         return state.connected and epoch == state.epoch

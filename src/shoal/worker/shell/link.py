@@ -8,17 +8,19 @@ from typing import Any, Final
 
 import msgspec
 
-from shoal.comms import CommClosedError, Connection, connect
+from shoal.comms import CommClosedError, Connection, ProtocolError, connect
 from shoal.comms.calls import PendingCalls
+from shoal.comms.endpoints import RETRY_SECONDS_MAX, RETRY_SECONDS_MIN
+from shoal.observe.reasons import NOT_UNDERSTOOD
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import SchedulerToWorker, answered
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.handshake import Keyring
-from shoal.protocol.messages import Message
-from shoal.worker.shell.errors import SchedulerSilent, WorkerRefused
+from shoal.protocol.messages import Message, WorkerLeaving
+from shoal.worker.shell.errors import NotUnderstood, SchedulerSilent, WorkerRefused
 
-_decoder: Final = Decoder(SchedulerToWorker)
+_decoder: Final = Decoder(SchedulerToWorker, lambda why: WorkerLeaving(f"{NOT_UNDERSTOOD}: {why}"))
 
 
 class SchedulerLink:
@@ -60,21 +62,43 @@ class SchedulerLink:
 
         Args:
             registration: made when the connection is there, so that it tells the latest.
-            keep_trying: also where nobody listens yet.
+            keep_trying: also where nobody listens yet, or somebody ends the connection before
+                it has answered, as a scheduler does that was just about to close.
 
         Raises:
             OSError: no connection, or it broke.
             WorkerRefused: the scheduler doesn't want us.
+            NotUnderstood: it speaks another version.
             SchedulerSilent: it didn't answer in time.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
+        pause_seconds = RETRY_SECONDS_MIN
+        while True:
+            try:
+                await self._register(registration, deadline, timeout_seconds, keep_trying)
+                return
+            except ConnectionResetError:
+                if not keep_trying or loop.time() + pause_seconds >= deadline:
+                    raise
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, RETRY_SECONDS_MAX)
+
+    async def _register(
+        self,
+        registration: Callable[[], msgspec.Struct],
+        deadline: float,
+        timeout_seconds: float,
+        keep_trying: bool,
+    ) -> None:
+        """One connection, and what the scheduler says on it; see `open`."""
+        loop = asyncio.get_running_loop()
         connection = await connect(
             self.address,
             self._keyring,
             "worker",
             _decoder,
-            timeout_seconds=timeout_seconds,
+            timeout_seconds=max(0.0, deadline - loop.time()),
             keep_trying=keep_trying,
         )
         welcomed: asyncio.Future[None] = loop.create_future()
@@ -92,6 +116,8 @@ class SchedulerLink:
             self._connection = None
             if welcomed.done():
                 self._on_lost(reason)
+            elif isinstance(reason, ProtocolError):
+                welcomed.set_exception(NotUnderstood(self.address, str(reason)))
             else:
                 broken = ConnectionResetError(
                     f"The scheduler at {self.address} ended the connection before it had answered "
@@ -163,13 +189,7 @@ class SchedulerLink:
         """
         if self._calls is None:
             raise CommClosedError.lost(self.address, "it was not made yet")
-        request, reply = self._calls.open("a request", timeout_seconds)
-        message = make(request)
-        self.send([message])
-        try:
-            said = await reply
-        finally:
-            del reply  # what it raises holds this frame, which would hold it
+        message, said = await self._calls.ask(make, lambda one: self.send([one]), timeout_seconds)
         if isinstance(said, Refusal):
             raise from_failure(said.failure)
         return answered(type(message), said)

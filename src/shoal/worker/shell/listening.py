@@ -3,23 +3,54 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import dask.config
 
-from shoal.comms.addresses import INPROC, TCP, is_own_host, parse_address
+from shoal.comms.addresses import INPROC, TCP, UNIX, is_own_host, parse_address
+from shoal.comms.backends import local_address_for
+from shoal.observe.asked import refuse_encryption
 from shoal.worker.shell.errors import NoSchedulerGiven
+
+HARMLESS_OPTIONS: Final = frozenset(
+    (
+        "dashboard",
+        "dashboard_address",
+        "heartbeat_interval",
+        "nanny",
+        "profile_cycle_interval",
+        "services",
+        "silence_logs",
+    )
+)
+"""Options of upstream's workers that only tune what ours do by themselves, or ask for a page."""
+
+
+def refuse_unusable(options: Mapping[str, Any], security: Any) -> None:
+    """Raise TypeError for what nobody knows, UnsupportedOption if certificates are asked for."""
+    refuse_encryption(security)
+    for name in options:
+        if name not in HARMLESS_OPTIONS:
+            raise TypeError(f"Worker() got an unexpected keyword argument {name!r}")
 
 
 def listen_address(scheduler_address: str, host: str | None, port: int) -> str:
     """An address to listen on, going by how the scheduler is reached.
 
     Args:
-        host: None: loopback if the scheduler is there, else all.
+        host: None: loopback if the scheduler is there, else all; may have a scheme before it.
         port: 0: any that is free.
     """
     scheduler = parse_address(scheduler_address)
+    if host is not None:
+        host = host.partition("://")[2] or host
     if scheduler.scheme == INPROC:
         return "inproc://"
+    if scheduler.scheme not in (TCP, UNIX):
+        if host is None and not port:
+            return local_address_for(scheduler.scheme, scheduler.name)
+        return f"{scheduler.scheme}://{host or ''}:{port}"
     if scheduler.scheme != TCP:
         return f"unix://@shoal-worker/{os.getpid()}/{os.urandom(4).hex()}"
     if host is None:
@@ -30,14 +61,55 @@ def listen_address(scheduler_address: str, host: str | None, port: int) -> str:
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
 
-def address_of_scheduler(given: str | None) -> str:
-    """Where the scheduler is, in its canonical form; None: as the settings say.
+def ports_asked(port: int | str | Sequence[int] | None) -> list[int]:
+    """The ports that may be listened on, in the order in which they are tried; 0: any free one.
+
+    Args:
+        port: one, several, or a range such as "9000:9009"; None: 0.
 
     Raises:
-        NoSchedulerGiven: they don't (a ValueError).
-        AddressError: it can't be one.
+        ValueError: a text that is none of these.
     """
-    address = given or dask.config.get("scheduler-address", None)
-    if not address:
+    if port is None:
+        return [0]
+    if isinstance(port, int):
+        return [port]
+    if isinstance(port, str):
+        first, separator, last = port.partition(":")
+        ports = list(range(int(first), int(last if separator else first) + 1))
+    else:
+        ports = list(port)
+    if not ports:
+        raise ValueError(f"there is no port in {port!r}: a range is first:last")
+    return ports
+
+
+def find_scheduler(
+    host: str | None, port: int | None, file: str | None, protocol: str | None
+) -> tuple[str, bytes | None]:
+    """Where the scheduler is, in its canonical form, and its token, if a file says it.
+
+    Args:
+        host: its address, or its host alone, with `port`; None: as the file, else the settings say.
+        protocol: of an address that says none.
+
+    Raises:
+        NoSchedulerGiven: nobody says it, or the file is not there (a ValueError).
+        AddressError: it can't be one.
+        TokenFileError: the file holds a token, and isn't for our eyes only.
+    """
+    token = None
+    if file is not None and not host:
+        from shoal.comms.scheduler_file import read_scheduler_file  # few workers have one
+
+        found = read_scheduler_file(file)
+        if found is None:
+            raise NoSchedulerGiven(file)
+        host, token = found.address, found.token
+    host = host or dask.config.get("scheduler-address", None)
+    if not host:
         raise NoSchedulerGiven
-    return str(parse_address(str(address)))
+    text = str(host) if port is None else f"{host}:{port}"
+    if protocol and "://" not in text:
+        text = f"{protocol.removesuffix('://')}://{text}"
+    return str(parse_address(text)), token

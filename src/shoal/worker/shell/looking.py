@@ -19,7 +19,7 @@ from shoal.protocol.keys import to_text
 from shoal.protocol.looking import WorkerRecord
 from shoal.protocol.messages import Message
 from shoal.worker.machine.step import WorkerMachine
-from shoal.worker.model.entities import HANDED, Run
+from shoal.worker.model.entities import HANDED, LONG_RUNNING, Run
 from shoal.worker.shell import speeds
 from shoal.worker.shell.context import Host
 from shoal.worker.shell.threads import RunThreads
@@ -80,7 +80,8 @@ async def on_state_here(worker: Looked, call: looking.StateHere) -> dict[str, An
     """All that the worker knows.  Cost: O(tasks + records of the story)."""
     feed = worker.feed
     state = feed.machine.state
-    executing = [to_text(run.key) for run in feed.threads.executing()]
+    long_running = [to_text(run.key) for run in state.runs.values() if run.state == LONG_RUNNING]
+    executing = [to_text(run.key) for run in feed.threads.executing() if run.state != LONG_RUNNING]
     picture = {
         "type": "Worker",
         "id": str(worker.name),
@@ -93,6 +94,7 @@ async def on_state_here(worker: Looked, call: looking.StateHere) -> dict[str, An
         "config": {name: plain(dask.config.config.get(name, {})) for name in _SECTIONS},
         "logs": [list(line) for line in worker.recent_logs.latest()],
         "executing": executing,
+        "long_running": long_running,
         "ready": [to_text(run.key) for run in state.runs.values() if run.state == HANDED],
         "data": {to_text(held.key): held.nbytes for held in state.held.values()},
         "data_needed": {to_text(want.key): list(want.holders) for want in state.wants.values()},
@@ -138,6 +140,8 @@ def _tasks(
 
 
 def _name(run: Run, executing: frozenset[str]) -> str:
+    if run.state == LONG_RUNNING:
+        return LONG_RUNNING
     if to_text(run.key) in executing:
         return "executing"
     return "ready" if run.state == HANDED else "waiting"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from shoal.protocol.actors import ActorsLost
 from shoal.protocol.logs import ForwardLogsOf
 from shoal.protocol.messages import Message
 from shoal.protocol.plugins import PluginsComing
@@ -17,7 +18,13 @@ def on_forward_logs_of(worker: Host, message: ForwardLogsOf) -> None:
     worker.log_forwarding.forward(message.topic, message.logger, message.level)
 
 
+def on_actors_lost(worker: Any, message: ActorsLost) -> None:
+    """A peer that had actors is given up: calls to them end, whether its connection has or not."""
+    worker.feed.exchange.forget(message.address, message.why)
+
+
 NOTICES: Final[dict[type[Message], Callable[[Any, Any], None]]] = {
+    ActorsLost: on_actors_lost,
     ForwardLogsOf: on_forward_logs_of,
     PluginsComing: on_plugins_coming,
 }

@@ -10,13 +10,17 @@ import msgspec
 
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.functions import call_function
+from shoal.observe.errors import OperationBlocked
 from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.logs import LogLine, RecentLogs
 from shoal.protocol.messages import Message
 from shoal.protocol.running import Outcome, RunFunction
-from shoal.worker.shell import looking, plugging
+from shoal.worker.shell import looking, named, plugging
 from shoal.worker.shell.context import Host, current_worker
+
+RUN: Final = "run"
+"""What calling a function is called by those who block it."""
 
 Say = Callable[[Sequence[msgspec.Struct]], None]
 """Sends messages to whoever has asked; does nothing if they have gone."""
@@ -66,7 +70,13 @@ class Operations:
 
 
 async def on_run_function(worker: Host, call: RunFunction) -> Outcome:
-    """Call a client's function here."""
+    """Call a client's function here.
+
+    Raises:
+        OperationBlocked: no functions are called here.
+    """
+    if RUN in worker.blocked_handlers:
+        raise OperationBlocked(f"the worker {worker.address}", RUN)
     return await call_function(call.payload, {"dask_worker": worker}, wait=call.wait)
 
 
@@ -80,6 +90,7 @@ OPERATIONS: Final[dict[type[Message], Operation]] = {
     RunFunction: on_run_function,
     RecentLogs: on_recent_logs,
     **looking.OPERATIONS,
+    **named.OPERATIONS,
     **plugging.OPERATIONS,
 }
 """Call, of the scheduler or of a peer → what answers it."""

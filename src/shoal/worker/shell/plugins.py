@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.observe.errors import PluginUnknown
 from shoal.observe.hooks import WorkerPlugin
 from shoal.observe.hosted import HostedPlugins
 from shoal.protocol import payload
-from shoal.storage.uploads import keep_file
 from shoal.worker.shell.feed import Feed
-from shoal.worker.shell.watching import RunWatcher
+
+if TYPE_CHECKING:
+    from shoal.worker.shell.watching import RunWatcher
 
 logger = logging.getLogger("shoal.worker")
 
@@ -33,6 +34,8 @@ class WorkerPlugins(HostedPlugins):
 
     def keep_file(self, name: str, content: bytes, *, load: bool) -> None:
         """Keep a file in the worker's folder; see `storage.uploads.keep_file`."""
+        from shoal.storage.uploads import keep_file  # only here, as it is rare
+
         keep_file(self._host.local_directory, name, content, load=load)
         self.reload_codes()
 
@@ -47,6 +50,8 @@ class WorkerPlugins(HostedPlugins):
         if feed is None or wanted == (self._watcher is not None):
             return
         if wanted:
+            from shoal.worker.shell.watching import RunWatcher  # only here, as it is rare
+
             self._watcher = RunWatcher(feed.machine.state, self.table)
             feed.watch(self._watcher)
         else:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from shoal.comms.compressing import effort
 from shoal.ids import Key, TaskId
 from shoal.protocol.exceptions import add_note, tell_unreadable, text_of, to_failure
 from shoal.protocol.keys import to_text
@@ -16,6 +17,8 @@ from shoal.worker.shell.errors import UnpicklableResult
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from shoal.protocol.compression import Mark
 
 LARGE_NBYTES: Final = 1_000_000
 """From this size on, values are pickled and loaded beside the loop, which others wait for."""
@@ -36,6 +39,8 @@ class Packed(NamedTuple):
     headers: list[ReplicaHeader]
     buffers: list[Buffer]
     failed: list[tuple[TaskId, Failure]]
+    marks: Sequence[Mark] = ()
+    """How the buffers were compressed, if they were."""
 
 
 class Unpacked(NamedTuple):
@@ -67,6 +72,14 @@ def pack(
         return _pack(values, by_reference, address, families)
     finally:
         context.reset(token)
+
+
+def compressed(packed: Packed, accepts: Sequence[str]) -> Packed:
+    """The same, with buffers as small as pays; `accepts`: ways that the one who asked can read."""
+    from shoal.protocol.compression import compress
+
+    buffers, marks = compress(packed.buffers, accepts, effort())
+    return packed._replace(buffers=buffers, marks=marks)
 
 
 def _pack(

@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
 from shoal import config
-from shoal.comms import Connection, Listener, listen, require_token
-from shoal.observe.inside import RunningTask
+from shoal.comms import Connection, Listener, ListenError, listen, require_token
+from shoal.observe.asked import host_of_interface
 from shoal.observe.installed import told_versions
 from shoal.observe.limits import memory_limit_bytes, thread_count
 from shoal.observe.preloading import Preloads, process_preloads
-from shoal.observe.reasons import RESTARTED
+from shoal.observe.reasons import NOT_UNDERSTOOD, RESTARTED
 from shoal.observe.status import Status
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import ToWorkerFromPeer
-from shoal.protocol.handshake import CLIENT, Keyring
+from shoal.protocol.freestanding import ON_SOCKETS
+from shoal.protocol.handshake import CLIENT, WORKER, Keyring
 from shoal.protocol.keys import to_canonical
 from shoal.protocol.ways import named_families
 from shoal.storage.results import Results, ResultsView
 from shoal.storage.scratch import Scratch
 from shoal.worker.machine.step import WorkerMachine
-from shoal.worker.model.entities import MachineSettings, Run
+from shoal.worker.model.entities import MachineSettings
 from shoal.worker.shell.belonging import Belonging
-from shoal.worker.shell.context import RunContext, live_workers
+from shoal.worker.shell.context import live_workers
+from shoal.worker.shell.errors import WorkerRefused
 from shoal.worker.shell.feed import Feed
+from shoal.worker.shell.hosting import Hosting
+from shoal.worker.shell.inside import InsideTasks
+from shoal.worker.shell.lifetime import Lifetime, lifetime_of
 from shoal.worker.shell.link import SchedulerLink
-from shoal.worker.shell.listening import address_of_scheduler, listen_address
+from shoal.worker.shell.listening import (
+    find_scheduler,
+    listen_address,
+    ports_asked,
+    refuse_unusable,
+)
+from shoal.worker.shell.named import Named
 from shoal.worker.shell.plugins import PluginHost
 from shoal.worker.shell.telling import Telling
 from shoal.worker.shell.views import StateView
@@ -43,10 +56,13 @@ TEARDOWN_SECONDS_MAX: Final = 10.0
 CLOSE_SECONDS: Final = 2.0
 """How long `close` waits for tasks that are being executed."""
 
-_peer_decoder: Final = Decoder(ToWorkerFromPeer)
+DECODER_BY_ROLE: Final[Mapping[str, Decoder]] = {
+    CLIENT: Decoder(ON_SOCKETS),
+    WORKER: Decoder(ToWorkerFromPeer),
+}
 
 
-class Worker(PluginHost, Telling):
+class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
     """Runs tasks of one scheduler, in threads of this process.
 
     `await Worker(...)` starts it; `async with Worker(...)` closes it as well.  It belongs to the
@@ -74,15 +90,33 @@ class Worker(PluginHost, Telling):
     close_reason = ""
     """Why it closes, or has closed."""
 
+    address = ""
+    """Where peers reach it, once it listens."""
+
+    status = Status.created
+
+    keyring: Keyring  # made by `start`, as these are:
+    _loop: asyncio.AbstractEventLoop
+    _feed: Feed | None = None
+    _life: Lifetime | None = None
+    _belonging: Belonging | None = None
+    _listener: Listener | None = None
+    _finished: asyncio.Event | None = None
+    _closing: asyncio.Task[None] | None = None
+
     def __init__(
         self,
-        scheduler_address: str | None = None,
+        scheduler_ip: str | None = None,
+        scheduler_port: int | None = None,
         *,
+        scheduler_file: str | None = None,
         nthreads: int | None = None,
         name: object = None,
         memory_limit: str | float | None = None,
         host: str | None = None,
-        port: int = 0,
+        port: int | str | Sequence[int] | None = None,
+        interface: str | None = None,
+        protocol: str | None = None,
         listen_address: str | None = None,
         contact_address: str | None = None,
         sock: socket.socket | None = None,
@@ -90,6 +124,7 @@ class Worker(PluginHost, Telling):
         resources: Mapping[str, float] | None = None,
         token: bytes | None = None,
         keyring: Keyring | None = None,
+        security: Any = None,
         reconnect_seconds: float = 0.0,
         death_timeout: float | None = None,
         validate: bool | None = None,
@@ -97,15 +132,24 @@ class Worker(PluginHost, Telling):
         preload_argv: Sequence[Any] | None = None,
         plugins: Iterable[Any] = (),
         serializers: Sequence[str] | None = None,
+        executor: Any = None,
+        lifetime: float | str | None = None,
+        lifetime_stagger: float | str | None = None,
+        lifetime_restart: bool | None = None,
+        **options: Any,
     ) -> None:
         """Nothing happens until it is started.
 
         Args:
-            scheduler_address: e.g. `tcp://10.0.0.1:8786`; None: as a preload or the settings say.
+            scheduler_ip: e.g. `tcp://10.0.0.1:8786`, or its host, with `scheduler_port`; None: as
+                `scheduler_file`, a preload or the settings say.
             nthreads: tasks run at once; None: one for each CPU.
             name: unique in the cluster; None: its address.
             memory_limit: see `limits.memory_limit_bytes`; None: the setting's, which is "auto".
-            host, port: where to listen; None: what the scheduler's address suggests.
+            host, port: where to listen; None: what the scheduler's address suggests, and any port.
+                Of several ports, or of a range such as "9000:9009", the first that is free.
+            interface: a network interface that has the address, instead of `host`.
+            protocol: how the scheduler is reached, where its address does not say it.
             listen_address: instead of `host` and `port`, with a scheme.
             contact_address: what peers are told to connect to, where that differs.
             sock: a listening socket to adopt, instead of all these.
@@ -118,52 +162,58 @@ class Worker(PluginHost, Telling):
             preload, preload_argv: see `observe/preloading.py`; None: the settings'.
             plugins: those that it has from the start.
             serializers: names of families by which results are sent; None: the usual ones.
+            executor: what runs tasks, or executors by the names that tasks may ask for; "offload":
+                one thread; None: threads of its own.
+            lifetime: seconds after which it hands over what only it holds, and closes.
+            lifetime_stagger: spread of that, either way.
+            lifetime_restart: for its nanny, which then starts another.
+            options: those of upstream's that say nothing here; see `listening.HARMLESS_OPTIONS`.
 
         Raises:
-            SettingError, ValueError: a setting or an argument can't be used.
+            SettingError, TypeError, ValueError: a setting or an argument can't be used.
         """
+        refuse_unusable(options, security)
         super().__init__()
+        self._executor_given, self.first_plugins = executor, list(plugins)
         self._settings = config.read(
-            config.Worker,
-            memory_limit=memory_limit,
-            resources=dict(resources) if resources is not None else None,
-            validate=validate,
-        )
+            config.Worker, memory_limit=memory_limit, validate=validate, lifetime_seconds=lifetime,
+            lifetime_stagger_seconds=lifetime_stagger, lifetime_restart=lifetime_restart,
+            resources=None if resources is None else dict(resources),
+        )  # fmt: skip
+        self.lifetime = lifetime_of(self._settings)
         self._folder = Scratch(local_directory)
         self.preloads = self._make_preloads(preload, preload_argv)
-        self.first_plugins = list(plugins)
-        self._comm_settings = config.read(config.Comm)
-        self.scheduler_address = address_of_scheduler(scheduler_address)
-        self.nthreads = thread_count(nthreads)
-        self.memory_limit = memory_limit_bytes(
-            self._settings.memory_limit if memory_limit is None else memory_limit, self.nthreads
-        )
-        self.name = name
-        self.address = ""
-        self.status = Status.created
-        self.reconnect_seconds = reconnect_seconds
+        self._comm_settings, self._death_timeout = config.read(config.Comm), death_timeout
+        where = scheduler_ip, scheduler_port, scheduler_file, protocol
+        self.scheduler_address, of_file = find_scheduler(*where)
+        self.nthreads, ports = thread_count(nthreads), ports_asked(port)
+        limit = self._settings.memory_limit if memory_limit is None else memory_limit
+        self.memory_limit = memory_limit_bytes(limit, self.nthreads)
+        self.name, self.reconnect_seconds, self._sock = name, reconnect_seconds, sock
         self.results = Results()
         self.data = ResultsView(self.results)
         self.before_close: list[Callable[[], object]] = []  # for clients of its tasks
-        self._host, self._port = host, port
+        self._host, self._ports = host_of_interface(interface) if interface else host, ports
         self._listen_address, self._contact_address = listen_address, contact_address
-        self._sock = sock
+        token = token or (of_file if keyring is None else None)
         self._keyring = keyring if token is None else Keyring.from_token(token)
-        self._death_timeout = death_timeout
         self._families = None if serializers is None else named_families(serializers)
-        self._closing: asyncio.Task[None] | None = None
-        self._finished: asyncio.Event | None = None
-        # Made by `start`:
-        self._loop: asyncio.AbstractEventLoop
-        self._feed: Feed | None = None
-        self._belonging: Belonging | None = None
-        self._listener: Listener | None = None
 
     def __repr__(self) -> str:
         return (
             f"<Worker {self.address or self.name!r}, {self.status.value}, "
             f"{self.nthreads} threads, {len(self.results)} results>"
         )
+
+    @property
+    def validate(self) -> bool:
+        """Whether all of the machine's state is checked after each step."""
+        return self._settings.validate
+
+    @property
+    def blocked_handlers(self) -> Collection[str]:
+        """Operations that it refuses, by their historical names."""
+        return self._settings.blocked_handlers
 
     # --- life --------------------------------------------------------------------------------
 
@@ -189,6 +239,7 @@ class Worker(PluginHost, Telling):
             return self
         self.status = Status.starting
         self._loop = asyncio.get_running_loop()
+        self.thread_id = threading.get_ident()
         self._finished = asyncio.Event()
         self._begin_telling()
         try:
@@ -213,19 +264,17 @@ class Worker(PluginHost, Telling):
             live_workers.add(self)
             assert self._belonging is not None
             self._belonging.begin()
+            if self.lifetime is not None:
+                self._life = Lifetime(self.lifetime, feed.link, self.results, self._close_soon)
+                self._belonging.at_return = self._life.tell
         return self
 
     async def _set_up(self) -> Feed:
         keyring = self._keyring
         if keyring is None:
             keyring = Keyring.from_token(require_token(self.scheduler_address, "worker"))
-        self._listener = await listen(
-            self._listen_address or listen_address(self.scheduler_address, self._host, self._port),
-            keyring.only("worker"),
-            lambda role: _peer_decoder,
-            self._on_peer,
-            sock=self._sock,
-        )
+        self.keyring = keyring
+        self._listener = await self._listen(keyring)
         self.address = self._contact_address or self._listener.address
         if self.name is None:
             self.name = self.address
@@ -266,7 +315,31 @@ class Worker(PluginHost, Telling):
             is_watched=self.is_watched,
             close_soon=self._close_soon,
         )
+        self._feed.on_waiting_changed = self._belonging.tell
+        if self._has_default_executor:
+            self._feed.threads.leave_to_executors()
         return self._feed
+
+    async def _listen(self, keyring: Keyring) -> Listener:
+        """Listen on the first of the ports that is free.
+
+        Raises:
+            ListenError: none is, or the address is not ours.
+        """
+        *others, last = self._ports
+        for port in others:
+            with contextlib.suppress(ListenError):
+                return await self._listen_at(port, keyring)
+        return await self._listen_at(last, keyring)
+
+    async def _listen_at(self, port: int, keyring: Keyring) -> Listener:
+        return await listen(
+            self._listen_address or listen_address(self.scheduler_address, self._host, port),
+            keyring,
+            DECODER_BY_ROLE.__getitem__,
+            self._on_peer,
+            sock=self._sock,
+        )
 
     def _make_preloads(
         self, preload: str | Sequence[str] | None, argv: Sequence[Any] | None
@@ -283,8 +356,15 @@ class Worker(PluginHost, Telling):
         """A peer or a client was let in."""
         if self._feed is None or self._closing is not None:
             connection.abort()
+        elif connection.role == CLIENT:  # those who fetch results prove themselves workers
+            self.guests.welcome(connection)
         else:
             self._feed.server.on_connection(connection)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it has begun to close, or has closed."""
+        return self.status in (Status.closing, Status.closed, Status.failed)
 
     async def finished(self) -> None:
         """Wait until the worker has closed."""
@@ -311,10 +391,14 @@ class Worker(PluginHost, Telling):
     def _close_soon(self, reason: str) -> None:
         if self._closing is None and self.status in (Status.starting, Status.running):
             seconds = 0.0 if reason.startswith(RESTARTED) else CLOSE_SECONDS  # none is wanted
+            if reason.startswith(f"{NOT_UNDERSTOOD}: "):
+                logger.warning("%s", WorkerRefused(self.scheduler_address, reason))
             self._closing = self._loop.create_task(self._close(seconds, reason))
 
     async def _close(self, timeout_seconds: float, reason: str) -> None:
         self.status, self.close_reason = Status.closing, reason
+        if self._life is not None:
+            self._life.stop()
         live_workers.discard(self)
         logger.debug("Worker %s closes: %s", self.address, reason)
         try:
@@ -346,10 +430,12 @@ class Worker(PluginHost, Telling):
             self._belonging.close()
         if self._listener is not None:
             self._listener.close()
+        await self._end_named()
         if self._feed is not None:
             await self._feed.close(timeout_seconds, reason)
         if self._listener is not None:
             await self._listener.wait_closed()
+        self._end_executors()
         self._folder.remove()
         self._end_telling()
 
@@ -372,36 +458,15 @@ class Worker(PluginHost, Telling):
         """From now on tasks may use these amounts, beside those that are not named."""
         self._started().on_offer({name: float(amount) for name, amount in resources.items()})
 
-    # --- tasks that wait for tasks -----------------------------------------------------------
-
-    @property
-    def client_keyring(self) -> Keyring | None:
-        """What proves a client of its tasks; None: it has to be looked up by the address."""
-        keyring = self._keyring
-        return keyring if keyring is not None and keyring.key(CLIENT) is not None else None
-
-    def on_waiting(self, task: RunningTask, change: int) -> None:
-        """`task` waits for so many results of others more, or less.  From any thread."""
-        assert isinstance(task, RunContext)
-        try:
-            self._loop.call_soon_threadsafe(self._count_waiting, task.run, change)
-        except RuntimeError:
-            pass  # the loop was closed under a task that was left behind
-
-    def _count_waiting(self, run: Run, change: int) -> None:
-        feed, belonging = self._feed, self._belonging
-        if feed is None or belonging is None or self._closing is not None:
-            return
-        if feed.count_waiting(run, change):
-            belonging.tell()
-
     # --- looks -------------------------------------------------------------------------------
 
     @property
     def state(self) -> StateView:
         """What it runs, holds and fetches at this moment."""
         feed = self._started()
-        return StateView(feed.machine.state, feed.threads.executing())
+        executing = feed.threads.executing()
+        machine, validate = feed.machine.state, self.validate
+        return StateView(machine, executing, self.actors, feed.nended, validate=validate)
 
     @property
     def feed(self) -> Feed:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from shoal.comms import CommClosedError, Connection, FrameTooLarge
 from shoal.comms.exchange import SLOWEST_BYTES_PER_SECOND
 from shoal.ids import Epoch, TaskId
+from shoal.protocol.actors import CallActor, ReadActor
 from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.looking import SendBytes
@@ -21,6 +22,7 @@ from shoal.worker.shell.replicas import (
     LARGE_NBYTES,
     Held,
     Packed,
+    compressed,
     nbytes_received,
     pack,
     unpack,
@@ -48,12 +50,14 @@ class ReplicaServer:
         look_up: Callable[[TaskId], Held | None],
         put: Callable[[Sequence[Held]], None],
         begin: Callable[[Say, Any], None],
+        on_actor_call: Callable[[Connection, Any, list[Any]], None],
         transfers_max: int,
         stall_seconds: float = STALL_SECONDS,
         families: Sequence[str] | None = None,
     ) -> None:
         """`is_in`: whether numbers of that epoch are valid here, now; `look_up`: the value that a
-        peer may have; `put`: keep these, and tell; `begin`: answer any other call.
+        peer may have; `put`: keep these, and tell; `begin`: answer any other call, but for those to
+        actors.
 
         `transfers_max`: large answers prepared and sent at once; others wait, in their order.
         `stall_seconds`: how long a peer may take no byte of one, beside the time for its bytes.
@@ -67,6 +71,8 @@ class ReplicaServer:
         self._look_up = look_up
         self._put = put
         self._begin = begin
+        self._on_actor_call = on_actor_call
+        self.transfers_max = transfers_max
         self._room = asyncio.Semaphore(transfers_max)
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,6 +95,8 @@ class ReplicaServer:
                 self.on_put_replicas(connection, message, buffers)
             elif isinstance(message, SendBytes):
                 self.on_send_bytes(connection, message)
+            elif isinstance(message, CallActor | ReadActor):
+                self._on_actor_call(connection, message, buffers)
             else:
                 self._begin(partial(_say, connection), message)
 
@@ -129,6 +137,10 @@ class ReplicaServer:
             packed = await loop.run_in_executor(
                 self._executor, self._pack, values, connection.peer_address
             )
+            if message.accepts and packed.buffers:
+                packed = await loop.run_in_executor(
+                    self._executor, compressed, packed, message.accepts
+                )
             if connection.closed:
                 return
             _reply(connection, message, packed, missing, self._address)
@@ -220,7 +232,8 @@ def _reply(
     missing: list[TaskId],
     address: str,
 ) -> None:
-    reply = Replicas(message.request, packed.headers, missing, packed.failed)
+    number, marks = message.request, list(packed.marks)
+    reply = Replicas(number, packed.headers, missing, packed.failed, marks)
     try:
         if packed.buffers:
             connection.send_with_buffers(reply, packed.buffers)
@@ -230,4 +243,4 @@ def _reply(
         failed = [
             (header.task, to_failure(error, header.key, address)) for header in packed.headers
         ]
-        connection.send([Replicas(message.request, [], missing, packed.failed + failed)])
+        connection.send([Replicas(number, [], missing, packed.failed + failed)])

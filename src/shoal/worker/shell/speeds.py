@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Final
 
@@ -33,12 +33,12 @@ def of_disk(folder: str) -> dict[str, float]:
             opened.seek(0)
             opened.read()
 
-    return _speeds(DISK_SIZES, write_and_read, 2)
+    return speeds_of(DISK_SIZES, write_and_read, npasses=2)
 
 
 def of_memory() -> dict[str, float]:
     """Size → bytes per second, copied."""
-    return _speeds(MEMORY_SIZES, lambda content: content[1:], 1)
+    return speeds_of(MEMORY_SIZES, lambda content: content[1:])
 
 
 async def of_network(exchange: ReplicaExchange, peer: str) -> dict[str, float]:
@@ -58,15 +58,23 @@ async def of_network(exchange: ReplicaExchange, peer: str) -> dict[str, float]:
     return found
 
 
-def _speeds(
-    sizes: tuple[str, ...], use: Callable[[bytes], object], npasses: int
+def speeds_of(
+    sizes: Iterable[str],
+    use: Callable[[bytes], object],
+    *,
+    npasses: int = 1,
+    seconds: float = SECONDS_PER_SIZE,
 ) -> dict[str, float]:
-    """Size → bytes per second of `use`, which goes through its argument so many times."""
+    """Size → bytes per second of `use`, which goes through its argument so many times.
+
+    Args:
+        seconds: for each size.
+    """
     found = {}
     for size in sizes:
         content = os.urandom(parse_bytes(size))
         ntimes, started = 0, perf_counter()
-        while not ntimes or perf_counter() - started < SECONDS_PER_SIZE:
+        while not ntimes or perf_counter() - started < seconds:
             use(content)
             ntimes += 1
         found[size] = len(content) * npasses * ntimes / max(perf_counter() - started, 1e-9)

@@ -78,12 +78,17 @@ class Telling:
         except RuntimeError:
             pass  # the loop was closed under a task that was left behind
 
+    def say_topics(self) -> None:
+        """Send what was told and has not been sent; on the loop.  Cost: 0.1 us if there is none."""
+        if self._unsaid:
+            self._say()
+
     def _say(self) -> None:
         """Send all that gathered meanwhile in one frame, however many lines a task prints."""
         self._is_about_to_say = False  # before we look, so that no later event is missed
         messages = [self._unsaid.popleft() for _ in range(len(self._unsaid))]
         link = self._link
-        if link is None:
+        if link is None or not messages:
             return
         try:
             link.send(messages)

@@ -21,9 +21,10 @@ from shoal.ids import Key
 from shoal.observe.stacks import frames_of, frames_of_coroutine
 from shoal.worker.model.entities import Run, RunEnded
 from shoal.worker.shell.bell import Bell
-from shoal.worker.shell.context import Host
+from shoal.worker.shell.context import Host, current_run
 from shoal.worker.shell.errors import NoSubstitute
 from shoal.worker.shell.execution import Execution, Job
+from shoal.worker.shell.slots import Slots
 
 logger = logging.getLogger("shoal.worker")
 
@@ -31,8 +32,10 @@ _nforks = 0  # between the first process and this one
 
 
 def _count_fork() -> None:
+    """What forks in a task is part of that task; the fork is not, and has no slot to give away."""
     global _nforks  # noqa: PLW0603 -- of the process, as a fork is
     _nforks += 1
+    current_run.set(None)
 
 
 if hasattr(os, "register_at_fork"):
@@ -40,7 +43,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class RunThreads:
-    """Runs jobs in `nthreads` threads.  All methods are for the loop's thread."""
+    """Runs jobs in `nthreads` threads.  Methods are for the loop's thread, or say for which."""
 
     def __init__(
         self,
@@ -63,18 +66,22 @@ class RunThreads:
         self._executing: dict[int, Job] = {}  # by number of the thread
         self._closing = False
         self._nforks = _nforks
-        self._nthreads = nthreads
-        self._nsurplus = 0  # threads that shall end as soon as they are through with a job
-        self._leaving = threading.Lock()
+        self._slots = Slots(nthreads)
+        self._nwakes = 0  # of idle threads that may be too many, in the queue among the runs
         self._threads: dict[int, threading.Thread] = {}
         self._nstarted = 0
         self._told_shortage = False
-        for _ in range(nthreads):
-            self._start_thread()
+        with self._slots.lock:
+            for _ in range(nthreads):
+                self._start_thread()
 
     def set_inline_bytes_max(self, nbytes: int) -> None:
         """Results up to this size are pickled in the thread that made them, for their message."""
         self._execution.inline_bytes_max = nbytes
+
+    def leave_to_executors(self) -> None:
+        """What names no executor is for one as well, and not for these threads alone."""
+        self._execution.has_default = True
 
     @property
     def nexecuting(self) -> int:
@@ -84,6 +91,21 @@ class RunThreads:
     def executing(self) -> list[Run]:
         """The runs that are being executed now."""
         return [job.run for job in list(self._executing.values())]
+
+    def active(self) -> dict[int, Key]:
+        """Identifier of each thread that executes a run -> its key.  Any thread."""
+        found = {}
+        for number, job in list(self._executing.items()):
+            thread = self._threads.get(number)
+            if thread is not None and thread.ident is not None:
+                found[thread.ident] = job.run.key
+        return found
+
+    def with_slots(self) -> set[threading.Thread]:
+        """The threads that have a slot, or would have if they had a task.  Any thread."""
+        slots = self._slots
+        with slots.lock:
+            return {t for number, t in self._threads.items() if not slots.has_seceded(number)}
 
     def stacks(self) -> dict[Key, list[str]]:
         """Key of each run that is being executed -> its frames, outermost first, as text."""
@@ -115,22 +137,72 @@ class RunThreads:
         If the system has no more threads, tasks that wait keep theirs from others, with a line in
         the log; it is tried again with the next one that waits.
         """
+        with self._slots.lock:
+            self._slots.nwaiting = nwaiting
+            self._adjust()
+
+    def secede(self, run: Run) -> bool:
+        """The run goes on without a slot, which others have; False if it had none.  Any thread."""
+        slots = self._slots
+        with slots.lock:
+            number = self._number_of(run)
+            if number is None or slots.has_seceded(number):
+                return False
+            slots.secede(number)
+            self._adjust()
+        return True
+
+    def rejoin(self, run: Run, *, waits: bool) -> bool:
+        """The run has a slot again, once one is free; False if it has not seceded.  Any thread.
+
+        Nobody waits beyond the end of these threads.
+
+        Args:
+            waits: False: it has one at once, and those who are too many are so until they end.
+        """
+        slots = self._slots
+        with slots.lock:
+            number = self._number_of(run)
+            if number is None or not slots.has_seceded(number):
+                return False
+            event = slots.rejoin(number)
+            if self._closing or not waits:
+                slots.let_in(number)
+            self._adjust()
+        try:
+            event.wait()
+        finally:
+            with slots.lock:
+                slots.stop_rejoining(number)
+                self._adjust()  # where the wait was broken off, no thread has to make room
+        return True
+
+    def _number_of(self, run: Run) -> int | None:
+        """The thread that is busy with it.  Cost: O(threads)."""
+        for number, job in list(self._executing.items()):
+            if job.run is run:
+                return number
+        return None
+
+    def _adjust(self) -> None:
+        """Start the threads that are lacking, and wake those that are too many.  Lock held."""
+        slots = self._slots
+        nlacking = slots.settle()
         if self._closing:
             return
-        with self._leaving:
-            nsurplus = len(self._threads) - self._nthreads - nwaiting
-            self._nsurplus = max(0, nsurplus)
         try:
-            for _ in range(-nsurplus):
+            for _ in range(nlacking):
                 self._start_thread()
         except RuntimeError as error:
             if not self._told_shortage:
                 self._told_shortage = True
-                logger.warning("%s", NoSubstitute(len(self._threads), nwaiting, str(error)))
-        for _ in range(nsurplus):
+                logger.warning("%s", NoSubstitute(slots.nalive, slots.nwaiting, str(error)))
+        for _ in range(-nlacking - self._nwakes):
+            self._nwakes += 1
             self._queue.put(None)
 
     def _start_thread(self) -> None:
+        """Lock held."""
         number = self._nstarted
         self._nstarted += 1
         thread = self._threads[number] = threading.Thread(
@@ -144,6 +216,7 @@ class RunThreads:
         except RuntimeError:
             del self._threads[number]
             raise
+        self._slots.nalive += 1
 
     def withdraw(self, runs: Iterable[Run]) -> list[Run]:
         """Take jobs back; returns those that had not begun, which will not be reported."""
@@ -156,7 +229,8 @@ class RunThreads:
         """
         self._closing = True
         self._waiting.clear()
-        with self._leaving:
+        with self._slots.lock:
+            self._slots.let_all_go_on()
             threads = list(self._threads.values())
         for _ in threads:
             self._queue.put(None)
@@ -199,12 +273,12 @@ class RunThreads:
 
     def _work_on(self, number: int) -> None:
         get, take, executing = self._queue.get, self._waiting.pop, self._executing
-        execute = self._execution.execute
+        execute, slots = self._execution.execute, self._slots
         recursion_limit, set_limit = sys.getrecursionlimit, sys.setrecursionlimit
         while True:
             run = get()
             if run is None:
-                if self._closing or self._may_leave(number):
+                if self._closing or self._may_leave(number, is_woken=True):
                     return
                 continue
             job = take(run, None)
@@ -227,7 +301,7 @@ class RunThreads:
                 self._woken = True
                 self._bell.ring()
             del run, job, ended  # or the last value would live until the next run
-            if self._nsurplus and self._may_leave(number):
+            if slots.some_leave and self._may_leave(number):
                 return
 
     def _tell_begun(self, run: Run) -> None:
@@ -246,17 +320,20 @@ class RunThreads:
             self._ended.append((self._execution.failed(job.run, error, time()), None))
         for run in list(self._waiting):
             self._queue.put(run)  # one of them may be in no queue; twice does no harm
+        with self._slots.lock:
+            self._nwakes = 0  # it may have dropped one; one more does no harm either
+            self._adjust()
         if self._closing:
             self._queue.put(None)
         self._woken = True
         self._bell.ring()
 
-    def _may_leave(self, number: int) -> bool:
+    def _may_leave(self, number: int, *, is_woken: bool = False) -> bool:
         """Whether this thread is one too many; it ends then."""
-        with self._leaving:
-            if not self._nsurplus:
+        with self._slots.lock:
+            self._nwakes -= is_woken
+            if not self._slots.leave(number):
                 return False
-            self._nsurplus -= 1
             del self._threads[number]
             return True
 

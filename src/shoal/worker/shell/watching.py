@@ -14,6 +14,7 @@ from shoal.ids import Key
 from shoal.observe.hooking import PluginTable
 from shoal.protocol.keys import from_canonical
 from shoal.worker.machine.state import WorkerState
+from shoal.worker.model import words
 from shoal.worker.model.entities import FAILED, FINISHED, WITHDRAWN, Run
 
 Record = tuple[float, Key, str, int]
@@ -21,19 +22,19 @@ Record = tuple[float, Key, str, int]
 GONE: Final = ("released", "forgotten")
 
 PATHS: Final[dict[str, tuple[str, ...]]] = {
-    "waits for inputs": ("waiting",),
-    "handed to the threads": ("waiting", "ready"),
+    words.WAITS: ("waiting",),
+    words.TO_THREADS: ("waiting", "ready"),
     FINISHED: ("waiting", "ready", "executing", "memory"),
     FAILED: ("waiting", "ready", "executing", "error", *GONE),
     WITHDRAWN: GONE,
-    "returned": GONE,
-    "abandoned, the scheduler is gone": GONE,
-    "inputs are unavailable": GONE,
-    "failed, an input could not be transferred": ("error", *GONE),
-    "arrived": ("fetch", "flight", "memory"),
-    "put here": ("memory",),
-    "freed": GONE,
-    "gone after its last use": GONE,
+    words.RETURNED: GONE,
+    words.ABANDONED: GONE,
+    words.UNAVAILABLE: GONE,
+    words.NOT_TRANSFERRED: ("error", *GONE),
+    words.ARRIVED: ("fetch", "flight", "memory"),
+    words.PUT_HERE: ("memory",),
+    words.FREED: GONE,
+    words.GONE: GONE,
 }
 """What is recorded -> the states that the key has been in since; those that it had are skipped."""
 

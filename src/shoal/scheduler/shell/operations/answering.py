@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import logging
+from typing import Any, Final
 
-from shoal.comms import AuthenticationError
+from shoal.comms import AuthenticationError, ProtocolError
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.protocol.answers import Refusal
 from shoal.protocol.exceptions import to_failure
@@ -13,6 +14,11 @@ from shoal.protocol.handshake import CLIENT
 from shoal.protocol.membership import TerminateCluster
 from shoal.scheduler.shell.host import Asker, Host, Operation
 from shoal.scheduler.shell.operations.table import OPERATIONS
+
+logger = logging.getLogger("shoal.scheduler")
+
+CANCEL_SECONDS: Final = 1.0
+"""What calls that are being answered may take to end once they are cancelled."""
 
 
 class Answering:
@@ -24,17 +30,29 @@ class Answering:
 
     def begin(self, peer: Asker, call: Any) -> None:
         """Start to answer `call`, whose answer or refusal goes to `peer`."""
-        operation = OPERATIONS[type(call)]
+        operation = OPERATIONS.get(type(call))
+        if operation is None:
+            where, kind = peer.connection.peer_address, type(call).__name__
+            raise ProtocolError(f"{where} says {kind} in the midst of a conversation")
         task = asyncio.create_task(self._answer(peer, call, operation), name=type(call).__name__)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
+    def welcome(self, connection: Any) -> None:
+        """A program calls operations by name, on a connection of its own."""
+        self._scheduler.guests.welcome(connection)
+
     async def close(self) -> None:
-        """Give up what is still being answered."""
+        """Give up what is still being answered; users' code there has a second to end."""
         running = [task for task in self._running if task is not asyncio.current_task()]
         for task in running:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        if running:
+            _, left = await asyncio.wait(running, timeout=CANCEL_SECONDS)
+            for task in left:
+                logger.warning(
+                    "%s is still being answered, though it was cancelled", task.get_name()
+                )
 
     async def _answer(self, peer: Asker, call: Any, operation: Operation) -> None:
         """Every call ends in one answer or refusal, whatever happens."""

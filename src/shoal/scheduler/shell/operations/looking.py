@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from shoal.observe import dumps
 from shoal.observe.clock import seconds_ahead
 from shoal.observe.versions import get_versions
 from shoal.protocol import looking
@@ -19,7 +18,6 @@ from shoal.protocol.payload import load
 from shoal.scheduler.model.entities import Worker
 from shoal.scheduler.shell.host import Host, Operations
 from shoal.scheduler.shell.operations.asking import all_answered, ask, ask_all, those_that_answered
-from shoal.scheduler.shell.picture import picture_of
 from shoal.scheduler.shell.slices import in_slices
 
 _NKEYS: Final = 5_000
@@ -81,6 +79,8 @@ async def on_installed_versions(host: Host, call: looking.InstalledVersions) -> 
 
 async def on_cluster_state(host: Host, call: looking.ClusterState) -> Message:
     """All that is known, written to a url or in the answer.  Cost: O(all that is known)."""
+    from shoal.observe import dumps  # only here, as it is rare
+
     picture = await whole_picture(host, call.exclude)
     if call.url:
         options: Any = load(call.options) if call.options else {}
@@ -94,6 +94,8 @@ async def whole_picture(host: Host, exclude: Iterable[str] = ()) -> dict[str, An
 
     Its larger parts are encoded, as a dump has them: `dumps.in_plain_types` decodes these.
     """
+    from shoal.scheduler.shell.picture import picture_of  # only here, as it is rare
+
     left_out = list(exclude)
     workers = list(host.machine.state.workers.values())
     states, installed, here = await asyncio.gather(

@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from shoal.comms.functions import call_function
+from shoal.observe.errors import OperationBlocked
 from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.directions import answered
 from shoal.protocol.exceptions import to_failure
@@ -15,9 +16,18 @@ from shoal.scheduler.model.entities import Worker
 from shoal.scheduler.shell.host import Host, Operations
 from shoal.scheduler.shell.reaching import ask_nanny
 
+RUN_FUNCTION: Final = "run_function"
+"""What the operation is called by those who block it."""
+
 
 async def on_run_on_scheduler(host: Host, call: RunOnScheduler) -> Message:
-    """Call a client's function here."""
+    """Call a client's function here.
+
+    Raises:
+        OperationBlocked: no functions are called here.
+    """
+    if RUN_FUNCTION in host.blocked_handlers:
+        raise OperationBlocked("the scheduler", RUN_FUNCTION)
     outcome = await call_function(call.payload, {"dask_scheduler": host}, wait=call.wait)
     return answer(call.request, outcome)
 

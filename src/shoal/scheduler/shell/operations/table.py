@@ -3,12 +3,23 @@
 from typing import Final
 
 from shoal.scheduler.shell.host import Operations
-from shoal.scheduler.shell.operations import logs, looking, membership, plugins, running, transfers
+from shoal.scheduler.shell.operations import (
+    actors,
+    logs,
+    looking,
+    membership,
+    named,
+    plugins,
+    running,
+    transfers,
+)
 
 OPERATIONS: Final[Operations] = {
+    **actors.OPERATIONS,
     **logs.OPERATIONS,
     **looking.OPERATIONS,
     **membership.OPERATIONS,
+    **named.OPERATIONS,
     **plugins.OPERATIONS,
     **running.OPERATIONS,
     **transfers.OPERATIONS,

@@ -1,0 +1,112 @@
+"""Futures of another client, of the same scheduler, as what tasks of this client need.
+
+What two clients say comes over two connections.  So that the scheduler knows a task before it hears
+that we want it, we send nothing more until it has heard what the other client said; and so that the
+other's release does not come before our want, its future is kept until that was heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from shoal.client.errors import ForeignFuture
+from shoal.client.future import Future
+from shoal.client.machine import UNRESOLVED, Record
+from shoal.client.session import Session
+from shoal.errors import ShoalError
+from shoal.protocol.questions import WhoHas
+
+FOLLOW_SECONDS_MAX: Final = 10.0
+"""For another client to get through to the scheduler: its loop may be blocked, or what it sends be
+large.  After that our task fails if its input is not known."""
+
+
+class Borrowing:
+    """What a client has of others' futures."""
+
+    def __init__(self, session: Session, face: Any) -> None:
+        """`face`: the client that the user holds."""
+        self._session = session
+        self._face = face
+        self._ours: WeakKeyDictionary[Future, Future] = WeakKeyDictionary()  # another's -> ours
+
+    def record_of(self, future: Future) -> Record:
+        """What is known here of another's future; it is wanted for as long as that one is there.
+
+        Cost: 20 us, and two questions to the scheduler for all that come at once; nobody waits for
+        their answers.
+
+        Raises:
+            ForeignFuture: it is a client's of another scheduler, or of one that is closed.
+        """
+        ours, other = self._session, future.face.session
+        epoch = ours.machine.epoch
+        if epoch is None or other.machine.epoch != epoch:  # an epoch is one scheduler's
+            raise ForeignFuture(future.key)
+        mine = self._ours.get(future)
+        if mine is None:
+            if future.record.status in UNRESOLVED:
+                _follow(ours, other)
+            mine = self._ours.setdefault(future, Future(future.key, self._face))
+            kept = [future]
+            _once_heard(ours, kept.clear)
+        return mine.record
+
+
+def _follow(ours: Session, other: Session) -> None:
+    """Send nothing of ours until the scheduler has heard what `other` has said up to now."""
+    mark = ours.hold_back(FOLLOW_SECONDS_MAX)
+    _once_heard(other, lambda: ours.go_on(mark))
+
+
+def _once_heard(session: Session, then: Callable[[], object]) -> None:
+    """Call `then` once the scheduler has heard what was said, or never will."""
+    session.state_of(_Questions).ask(session, then)
+
+
+class _Questions:
+    """Whose answers tell that the scheduler has heard what was said before; those of one session.
+
+    Whoever comes before a question is sent has his answer by it as well.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[Callable[[], object]] = []
+
+    def ask(self, session: Session, then: Callable[[], object]) -> None:
+        """Call `then` once all was heard that was said up to now; from any thread."""
+        with self._lock:
+            self._waiting.append(then)
+            is_first = len(self._waiting) == 1
+        if not is_first:
+            return
+        asking = self._ask(session)
+        try:
+            assert session.loop is not None
+            asyncio.run_coroutine_threadsafe(asking, session.loop)
+        except RuntimeError:  # its loop has ended
+            asking.close()
+            self._answer(self._take())
+
+    async def _ask(self, session: Session) -> None:
+        waiting = self._take()
+        try:
+            await session.call(lambda request: WhoHas(request, []))
+        except (ShoalError, OSError):
+            pass  # the connection has ended, and nothing more is heard
+        finally:
+            self._answer(waiting)
+
+    def _take(self) -> list[Callable[[], object]]:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def _answer(self, waiting: list[Callable[[], object]]) -> None:
+        for then in waiting:
+            then()
