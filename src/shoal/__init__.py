@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from shoal.version import VERSION
 
 if TYPE_CHECKING:
+    from shoal.client.actors import Actor as Actor
+    from shoal.client.actors import ActorFuture as ActorFuture
+    from shoal.client.actors import BaseActorFuture as BaseActorFuture
     from shoal.client.client import Client as Client
     from shoal.client.client import default_client as default_client
     from shoal.client.client import get_client as get_client
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from shoal.client.coordination import Semaphore as Semaphore
     from shoal.client.coordination import Sub as Sub
     from shoal.client.coordination import Variable as Variable
+    from shoal.client.current import local_client as local_client
     from shoal.client.current import worker_client as worker_client
     from shoal.client.detaching import fire_and_forget as fire_and_forget
     from shoal.client.ended_tasks import get_task_metadata as get_task_metadata
@@ -32,10 +36,13 @@ if TYPE_CHECKING:
     from shoal.compat.security import Security as Security
     from shoal.deploy.local import LocalCluster as LocalCluster
     from shoal.deploy.spec import SpecCluster as SpecCluster
+    from shoal.errors import Reschedule as Reschedule
     from shoal.nanny.service import Nanny as Nanny
     from shoal.observe.hooks import NannyPlugin as NannyPlugin
     from shoal.observe.hooks import SchedulerPlugin as SchedulerPlugin
     from shoal.observe.hooks import WorkerPlugin as WorkerPlugin
+    from shoal.observe.inside import rejoin as rejoin
+    from shoal.observe.inside import secede as secede
     from shoal.observe.plugins.forwarding import ForwardOutput as ForwardOutput
     from shoal.observe.plugins.installing import CondaInstall as CondaInstall
     from shoal.observe.plugins.installing import InstallPlugin as InstallPlugin
@@ -60,6 +67,9 @@ __version__ = VERSION
 __all__ = ["__version__"]  # the rest is found by `__getattr__` and listed by `__dir__`
 
 _HOME = {
+    "Actor": "shoal.client.actors",
+    "ActorFuture": "shoal.client.actors",
+    "BaseActorFuture": "shoal.client.actors",
     "Client": "shoal.client.client",
     "CondaInstall": "shoal.observe.plugins.installing",
     "Environ": "shoal.observe.plugins.surroundings",
@@ -75,6 +85,7 @@ _HOME = {
     "PipInstall": "shoal.observe.plugins.installing",
     "Pub": "shoal.client.coordination",
     "Queue": "shoal.client.coordination",
+    "Reschedule": "shoal.errors",
     "Scheduler": "shoal.scheduler.shell.service",
     "SchedulerPlugin": "shoal.observe.hooks",
     "Security": "shoal.compat.security",
@@ -95,15 +106,21 @@ _HOME = {
     "get_client": "shoal.client.client",
     "get_task_metadata": "shoal.client.ended_tasks",
     "get_worker": "shoal.worker.shell.context",
+    "local_client": "shoal.client.current",
     "print": "shoal.observe.saying",
     "progress": "shoal.client.progress",
     "register_serialization": "shoal.protocol.families.registry",
     "register_serialization_family": "shoal.protocol.families.registry",
+    "rejoin": "shoal.observe.inside",
+    "secede": "shoal.observe.inside",
     "wait": "shoal.client.waiting",
     "warn": "shoal.observe.saying",
     "worker_client": "shoal.client.current",
 }
 """Public name → the module that defines it."""
+
+_MODULES = ("config",)
+"""Those of our modules that are imported from here: no names to be looked for elsewhere."""
 
 _UNBUILT = "shoal.compat.unbuilt"
 """Has stand-ins for names that programs import and that are not here yet."""
@@ -113,7 +130,8 @@ def __getattr__(name: str) -> object:
     """Load a public name where it lives, and keep it, so that the next use is a plain lookup."""
     home = _HOME.get(name)
     if home is None:
-        if not name.startswith("_") and name in import_module(_UNBUILT).UNBUILT:
+        is_public = not name.startswith("_") and name not in _MODULES
+        if is_public and name in import_module(_UNBUILT).UNBUILT:
             return getattr(import_module(_UNBUILT), name)
         raise AttributeError(f"module 'shoal' has no attribute {name!r}")
     value: object = getattr(import_module(home), name)

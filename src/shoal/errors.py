@@ -5,9 +5,9 @@ most of them travel.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 
 class ShoalError(Exception):
@@ -27,6 +27,14 @@ def causes_in_words(causes: Sequence[str]) -> str:
         words.append(cause + times)
     rest = len(causes) - sum(count for _, count in shown)
     return "; ".join(words) + (f"; and {rest} more before" if rest else "")
+
+
+class Reschedule(Exception):
+    """Raised in a task to have it run again, on another worker if another may run it.
+
+    That is no failure: no retry is used up, and it may be raised as often as need be.  Where no
+    other worker may run the task, the same one does.
+    """
 
 
 class KilledWorker(ShoalError):
@@ -70,6 +78,9 @@ class KilledWorker(ShoalError):
 class DataLost(ShoalError, CancelledError):
     """A scattered value is gone: no worker holds it, and nothing can compute it again."""
 
+    BEGINNING: ClassVar = "The scattered value "
+    """Of what it says, by which clients tell it from an error of a task."""
+
     def __init__(self, key: str, worker: str) -> None:
         """`worker`: the last one that held it; "" if that isn't known, or none did."""
         super().__init__(key, worker)
@@ -78,12 +89,12 @@ class DataLost(ShoalError, CancelledError):
     def __str__(self) -> str:
         if not self.worker:
             return (
-                f"The scattered value {self.key!r} is gone: its last future was released, or the "
+                f"{self.BEGINNING}{self.key!r} is gone: its last future was released, or the "
                 "client that was to send it left; it can't be computed again.\nKeep a future of "
                 "it as long as something made from it may have to be computed again."
             )
         return (
-            f"The scattered value {self.key!r} was lost with worker {self.worker}, its last "
+            f"{self.BEGINNING}{self.key!r} was lost with worker {self.worker}, its last "
             "holder; it was not computed by a task, so it can't be computed again.\n"
             "Scatter it once more, or keep copies: client.scatter(value, broadcast=True)."
         )
@@ -199,9 +210,9 @@ class NotATask(ShoalError, ValueError):
         self.key, self.is_error = key, is_error
 
     def __str__(self) -> str:
-        which = "failed task" if self.is_error else "task"
+        which = "No errored futures passed: no failed task" if self.is_error else "No task"
         return (
-            f"No {which} is known by the key {self.key!r}. A scattered value has none, and what "
+            f"{which} is known by the key {self.key!r}. A scattered value has none, and what "
             "nobody holds a future of is forgotten: keep the future."
         )
 
@@ -353,4 +364,128 @@ class MetadataWithoutKey(ShoalError, ValueError):
         return (
             "set_metadata got an empty list of keys, so there is no place for the value. "
             "Give a key, or a list of one or more: set_metadata('name', value)."
+        )
+
+
+class ActorLost(ShoalError, ConnectionError, RuntimeError):
+    """An actor is gone with its worker, or was released; what it knew is nowhere else."""
+
+    def __init__(self, key: str, worker: str, why: str) -> None:
+        """`worker`: where it was; `why`: what happened, as a clause."""
+        super().__init__(key, worker, why)
+        self.key, self.worker, self.why = key, worker, why
+
+    def __str__(self) -> str:
+        return (
+            f"Worker holding Actor was lost. Unable to contact Actor's worker {self.worker}: "
+            f"{self.why.rstrip('.')}.\n"
+            f"What the actor {self.key!r} knew was nowhere else, so it is not made again by "
+            "itself. Submit a new one, and keep elsewhere what must outlive a worker."
+        )
+
+
+class ActorReleased(ActorLost):
+    """An actor is needed once more after it was let go of."""
+
+    def __str__(self) -> str:
+        return (
+            f"The actor {self.key!r} was released when nobody referred to it any more; what it "
+            "knew is gone, so that a result that was made with it can't be made again.\nKeep a "
+            "future of the actor for as long as results depend on it."
+        )
+
+
+class NoSuchActor(ShoalError, RuntimeError, LookupError):
+    """A worker was asked for an actor that it does not have."""
+
+    def __init__(self, key: str, worker: str) -> None:
+        super().__init__(key, worker)
+        self.key, self.worker = key, worker
+
+    def __str__(self) -> str:
+        return (
+            f"There is no actor {self.key!r} on {self.worker}: it was released, or the worker was "
+            "started anew.\nAn actor lives as long as a future of it, or what its result() gave "
+            "to a client, is referred to."
+        )
+
+
+class NoWorkerError(ShoalError):
+    """A task that any worker may run has waited too long for one to be there."""
+
+    def __init__(self, task: str, timeout: float) -> None:
+        """`timeout`: seconds that it has waited."""
+        super().__init__(task, timeout)
+        self.task, self.timeout = task, timeout
+
+    def __str__(self) -> str:
+        return (
+            f"No worker was connected for {self.timeout:g} s, so that task {self.task!r} could not "
+            "run.\n"
+            "Start one, or let tasks wait longer: "
+            "dask.config.set({'distributed.scheduler.no-workers-timeout': '10 minutes'})."
+        )
+
+
+class NoValidWorkerError(ShoalError):
+    """A task has waited too long for a worker that may run it."""
+
+    def __init__(
+        self,
+        task: str,
+        host_restrictions: Iterable[str],
+        worker_restrictions: Iterable[str],
+        resource_restrictions: Mapping[str, float],
+        timeout: float,
+    ) -> None:
+        """`timeout`: seconds that it has waited; the others: what it asks of its worker."""
+        hosts, workers = sorted(host_restrictions), sorted(worker_restrictions)
+        super().__init__(task, hosts, workers, dict(resource_restrictions), timeout)
+        self.task, self.timeout = task, timeout
+        self.host_restrictions, self.worker_restrictions = hosts, workers
+        self.resource_restrictions = dict(resource_restrictions)
+
+    def __str__(self) -> str:
+        amounts = [f"{name}={n:g}" for name, n in self.resource_restrictions.items()]
+        wishes = {
+            "one of the workers": self.worker_restrictions,
+            "one of the hosts": self.host_restrictions,
+            "resources": amounts,
+        }
+        asked = " and ".join(
+            f"{what} {', '.join(those)}" for what, those in wishes.items() if those
+        )
+        return (
+            f"Task {self.task!r} was ready for {self.timeout:g} s, and no connected worker may run "
+            f"it: it asks for {asked or 'any worker'}.\nStart such a worker, ask for less, or let "
+            "tasks wait longer: "
+            "dask.config.set({'distributed.scheduler.no-workers-timeout': '10 minutes'})."
+        )
+
+
+class UnknownClass(ShoalError, ImportError):
+    """A class was named that can't be imported."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(name, why)
+        self.class_name, self.why = name, why
+
+    def __str__(self) -> str:
+        return (
+            f"There is no class {self.class_name!r} to import: {self.why}. Write module.Class, of "
+            "a module that can be imported here; PYTHONPATH says where modules are."
+        )
+
+
+class UnknownInterface(ShoalError, ValueError):
+    """A network interface was named that this host does not have."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(name, list(known))
+        self.name, self.known = name, list(known)
+
+    def __str__(self) -> str:
+        return (
+            f"This host has no network interface {self.name!r} with an IPv4 address. It has: "
+            f"{', '.join(self.known)}"
         )

@@ -23,10 +23,12 @@ write by `distributed.protocol` themselves."""
 ENTRY_POINTS: Final = {
     "dask_cli": {
         "scheduler": "shoal.cli.scheduler:scheduler",
+        "spec": "shoal.cli.spec:spec",
         "worker": "shoal.cli.worker:worker",
     },
     "console_scripts": {
         "dask-scheduler": "shoal.cli.scheduler:scheduler",
+        "dask-spec": "shoal.cli.spec:spec",
         "dask-worker": "shoal.cli.worker:worker",
     },
 }

@@ -88,7 +88,8 @@ def sync(
     callback_timeout: float | str | None = None,
     **kwargs: Any,
 ) -> T:
-    """Run a coroutine function on a loop that runs in another thread, and wait for it.
+    """Call a function on a loop that runs in another thread, and wait for it, and for the coroutine
+    that it returns, if it does.
 
     Raises:
         RuntimeError: the loop is closed, or the caller's own.
@@ -102,8 +103,14 @@ def sync(
     if is_ours:
         raise RuntimeError("Cannot use sync on the loop that would have to do the work")
     if loop.is_closed():
-        raise RuntimeError("The event loop is closed")
-    future = asyncio.run_coroutine_threadsafe(func(*args, **kwargs), loop)
+        raise RuntimeError("The IOLoop is closed, so nothing can be run on it")
+
+    async def call() -> T:
+        work: Any = func(*args, **kwargs)
+        result: T = await work if inspect.isawaitable(work) else work
+        return result
+
+    future = asyncio.run_coroutine_threadsafe(call(), loop)
     try:
         return future.result(parse_timedelta(callback_timeout))
     except BaseException:
@@ -170,12 +177,12 @@ def get_ip_interface(ifname: str) -> str:
     """The IPv4 address of a network interface of this machine.
 
     Raises:
-        KeyError: there is no such interface.
-        ValueError: it has no IPv4 address.
+        ValueError: there is no such interface, or it has no IPv4 address.
     """
     addresses = psutil.net_if_addrs()
     if ifname not in addresses:
-        raise KeyError(f"there is no interface {ifname!r} here, but {', '.join(addresses)}")
+        names = ", ".join(map(repr, addresses))
+        raise ValueError(f"{ifname!r} is no network interface of this host, which has {names}")
     for address in addresses[ifname]:
         if address.family is socket.AF_INET:
             return str(address.address)
@@ -213,13 +220,12 @@ def parse_ports(port: int | str | list[int] | tuple[int, ...] | None) -> list[in
         if not separator:
             return [int(first)]
         if int(last) < int(first):
-            raise ValueError(f"the range of ports {port!r} ends before it begins")
+            raise ValueError(f"port_stop must be greater than port_start, not {port!r}")
         return list(range(int(first), int(last) + 1))
-    if isinstance(port, list | tuple):
-        return list(port)
-    if not isinstance(port, int):
+    ports = list(port) if isinstance(port, list | tuple) else [port]
+    if not all(isinstance(each, int) for each in ports):
         raise TypeError(f"a port is a number or a range such as '9000:9002', not {port!r}")
-    return [port]
+    return ports
 
 
 def get_mp_context() -> Any:
@@ -241,3 +247,13 @@ def tmp_text(filename: str, text: str) -> Iterator[str]:
         with open(path, "w", encoding="utf-8") as opened:
             opened.write(text)
         yield path
+
+
+def exponential_backoff(
+    attempt: int, multiplier: float, exponential_base: float, max_interval: float
+) -> float:
+    """How long to wait before a further attempt: each time longer, up to a limit (same unit)."""
+    try:
+        return float(min(max_interval, multiplier * exponential_base**attempt))
+    except OverflowError:
+        return max_interval

@@ -17,7 +17,6 @@ class Unbuilt(NamedTuple):
 
 
 _PAGE: Final = "The page at client.dashboard_link shows what runs."
-_STATE: Final = "Pass state from task to task, or keep it on a worker: client.run(function)."
 RUN: Final = (
     "Functions can be called instead: client.run_on_scheduler(function) in the scheduler, "
     "client.run(function) in workers."
@@ -30,18 +29,18 @@ _CLUSTERS: Final = (
 HOMES: Final[dict[str, str | Unbuilt]] = {
     "__git_revision__": "shoal.compat.system:__git_revision__",
     "__version__": "shoal.compat.system:__version__",
-    "Actor": Unbuilt(_STATE),
-    "ActorFuture": Unbuilt(_STATE),
+    "Actor": "shoal.client.actors:Actor",
+    "ActorFuture": "shoal.client.actors:ActorFuture",
     "Adaptive": Unbuilt(_SCALE),
     "as_completed": "shoal.client.completing:as_completed",
-    "BaseActorFuture": Unbuilt(_STATE),
+    "BaseActorFuture": "shoal.client.actors:BaseActorFuture",
     "CancelledError": "concurrent.futures:CancelledError",
     "Client": "shoal.client.client:Client",
     "CommClosedError": "shoal.comms.errors:CommClosedError",
     "CompatibleExecutor": Unbuilt("Use client.submit and client.map."),
     "CondaInstall": "shoal.observe.plugins.installing:CondaInstall",
     "config": "dask.config:config",
-    "connect": Unbuilt(RUN),
+    "connect": "shoal.compat.comm.core:connect",
     "dask": "dask:",
     "default_client": "shoal.client.client:default_client",
     "Environ": "shoal.observe.plugins.surroundings:Environ",
@@ -55,7 +54,7 @@ HOMES: Final[dict[str, str | Unbuilt]] = {
     "get_worker": "shoal.worker.shell.context:get_worker",
     "InstallPlugin": "shoal.observe.plugins.installing:InstallPlugin",
     "KilledWorker": "shoal.errors:KilledWorker",
-    "local_client": Unbuilt("worker_client() does the same."),
+    "local_client": "shoal.client.current:local_client",
     "LocalCluster": "shoal.deploy.local:LocalCluster",
     "Lock": "shoal.client.coordination:Lock",
     "MultiLock": "shoal.client.coordination:MultiLock",
@@ -67,14 +66,12 @@ HOMES: Final[dict[str, str | Unbuilt]] = {
     "progress": "shoal.client.progress:progress",
     "Pub": "shoal.client.coordination:Pub",
     "Queue": "shoal.client.coordination:Queue",
-    "rejoin": "shoal.compat.seceding:rejoin",
-    "Reschedule": Unbuilt(
-        "Raise an error of your own, and let the task be tried again: submit(retries=n)."
-    ),
-    "rpc": Unbuilt(RUN),
+    "rejoin": "shoal.observe.inside:rejoin",
+    "Reschedule": "shoal.errors:Reschedule",
+    "rpc": "shoal.compat.servers.calling:rpc",
     "Scheduler": "shoal.scheduler.shell.service:Scheduler",
     "SchedulerPlugin": "shoal.observe.hooks:SchedulerPlugin",
-    "secede": "shoal.compat.seceding:secede",
+    "secede": "shoal.observe.inside:secede",
     "Security": "shoal.compat.security:Security",
     "Semaphore": "shoal.client.coordination:Semaphore",
     "span": Unbuilt("Leave it out: what is computed does not depend on it."),
@@ -82,7 +79,7 @@ HOMES: Final[dict[str, str | Unbuilt]] = {
     "SSHCluster": Unbuilt(_CLUSTERS),
     "Status": "shoal.observe.status:Status",
     "Sub": "shoal.client.coordination:Sub",
-    "SubprocessCluster": Unbuilt(_CLUSTERS),
+    "SubprocessCluster": "shoal.deploy.subprocess:SubprocessCluster",
     "sync": "shoal.compat.functions:sync",
     "TimeoutError": "builtins:TimeoutError",
     "UploadDirectory": "shoal.observe.plugins.sending:UploadDirectory",

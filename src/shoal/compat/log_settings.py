@@ -9,15 +9,27 @@ from typing import Any, Final
 
 import dask.config
 
+from shoal.config import Logs, read
+
 logging_names: Final[dict[str | int, str | int]] = {}
 for _name, _number in logging.getLevelNamesMapping().items():
     logging_names[_name] = _number
     logging_names[_number] = logging.getLevelName(_number)
 """Name of a level → its number, and back."""
 
-_FORMAT: Final = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
 _SECTIONS: Final = ("logging", "logging-file-config")
 _OURS: Final = {"distributed": "shoal"}
+
+
+DEFAULTS: Final = {
+    "distributed": "info",
+    "distributed.client": "warning",
+    "distributed.gc": "warning",
+    "bokeh": "error",
+    "tornado": "critical",
+    "tornado.application": "error",
+}
+"""Levels of loggers that programs know by these names, unless the configuration has others."""
 
 
 def initialize_logging(config: dict[Any, Any]) -> None:
@@ -43,10 +55,15 @@ def initialize_logging(config: dict[Any, Any]) -> None:
 
 
 def heed_configuration() -> None:
-    """Set logging up if dask's configuration says how; nothing is, if it does not."""
+    """Set logging up as dask's configuration says.
+
+    If it says nothing, what is logged under the names of `distributed` goes to stderr; our own
+    loggers stay as they are, and so does everything once a service's process has set it up.
+    """
     settings = dask.config.config
     sections = (settings, settings.get("distributed", {}))
-    if any(section.get(name) for section in sections for name in _SECTIONS):
+    is_set = any(section.get(name) for section in sections for name in _SECTIONS)
+    if is_set or not logging.getLogger("distributed").handlers:
         initialize_logging(settings)
 
 
@@ -55,7 +72,7 @@ def _with_ours(sections: Mapping[str, Any]) -> dict[str, Any]:
     loggers = dict(sections.get("loggers", {}))
     for name, settings in list(loggers.items()):
         loggers.setdefault(_our_name(name), settings)
-    return {**sections, "loggers": loggers}
+    return {**sections, "version": int(sections["version"]), "loggers": loggers}
 
 
 def _our_name(name: str) -> str:
@@ -64,12 +81,14 @@ def _our_name(name: str) -> str:
 
 
 def _set_levels(levels: Mapping[str, Any]) -> None:
+    """Set these and the defaults; to stderr, unless the program has set up the root logger."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(_FORMAT))
-    for name, level in levels.items():
+    handler.setFormatter(logging.Formatter(read(Logs).format))
+    ours = {_our_name(name): level for name, level in levels.items()}
+    for name, level in (DEFAULTS | ours | dict(levels)).items():
         number = logging_names[level.upper()] if isinstance(level, str) else level
-        for each in dict.fromkeys((name, _our_name(name))):
-            logger = logging.getLogger(each)
-            logger.setLevel(int(number))
+        logger = logging.getLogger(name)
+        logger.setLevel(int(number))
+        if not logging.root.handlers:
             logger.handlers[:] = [handler]
             logger.propagate = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from functools import partial
@@ -15,6 +16,8 @@ from dask.utils import parse_timedelta
 from shoal.client.blocking import LoopThread
 from shoal.compat.functions import sync
 from shoal.compat.metering import offloaded
+
+_logger = logging.getLogger("shoal.utils")
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -195,9 +198,22 @@ async def All(args: Any, quiet_exceptions: Any = ()) -> list[Any]:
     """Wait for all of `args`; their results, in order.  The first that fails raises at once.
 
     Args:
-        quiet_exceptions: not needed: whatever the others raise later is told to nobody.
+        quiet_exceptions: what the others raise after that is logged, unless it is one of these.
     """
-    return list(await asyncio.gather(*map(_as_future, args)))
+    waiting = [_as_future(one) for one in args]
+    try:
+        return list(await asyncio.gather(*waiting))
+    except BaseException as error:
+        for one in waiting:
+            one.add_done_callback(partial(_log_unless, error, quiet_exceptions))
+        raise
+
+
+def _log_unless(told: BaseException, quiet: Any, ended: asyncio.Future[Any]) -> None:
+    """Log what a future ended with, unless somebody is told of it."""
+    error = None if ended.cancelled() else ended.exception()
+    if error is not None and error is not told and not isinstance(error, quiet):
+        _logger.error("One of several that were waited for failed: %s", error, exc_info=error)
 
 
 async def Any_(args: Any, quiet_exceptions: Any = ()) -> list[Any]:

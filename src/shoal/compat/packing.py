@@ -19,7 +19,8 @@ WrappedKey = TaskRef
 
 _COLLECTIONS: Final = (list, set, frozenset)
 
-_logger = logging.getLogger("shoal")
+_logger = logging.getLogger("shoal.utils_comm")
+_CHARACTERS_MAX: Final = 200
 
 
 def pack_data(o: Any, d: Mapping[Any, Any], key_types: Any = object) -> Any:
@@ -96,7 +97,7 @@ async def retry(
         jitter_fraction: how much longer a pause may be, by chance, so that not all come at once.
         operation: what the log calls it.
     """
-    what = operation or repr(coro)
+    what = operation or _short(coro)
     for nfailures in range(count):
         try:
             return await coro()
@@ -107,6 +108,12 @@ async def retry(
             _logger.info("%s failed (%r); it is tried again in %.3g s", what, error, seconds)
             await asyncio.sleep(seconds)
     return await coro()
+
+
+def _short(coro: object) -> str:
+    """What the log calls it."""
+    text = repr(coro)
+    return text if len(text) <= _CHARACTERS_MAX else f"{text[: _CHARACTERS_MAX - 3]}..."
 
 
 async def retry_operation(

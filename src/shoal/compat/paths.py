@@ -2,7 +2,8 @@
 
 Public names have their homes in `homes.py`, and those that they share here only by name.  To add a
 module, or a name of one module alone, add it here; plain functions, and what tests import, have
-their rows in `plain_paths.py`, serialisation has them in `protocol_paths.py`.  After any change run
+their rows in `plain_paths.py`, serialisation has them in `protocol_paths.py`, comms have them in
+`comm_paths.py`.  After any change run
 `tools/make_drop_in.py`, which writes the modules of the drop-in.
 A home is `module:name`, or `module:` for the module itself.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from shoal.compat.comm_paths import COMM_PATHS
 from shoal.compat.homes import HOMES, home_of
 from shoal.compat.homes import homes_of as _homes
 from shoal.compat.plain_paths import PLAIN_PATHS
@@ -53,24 +55,21 @@ _CLIENT: Final = _named(
     ("concurrent.futures", "CancelledError"),
     ("dask.base", "tokenize"),
 )
-_ADDRESSES: Final = _homes(
-    ("shoal.compat.addresses", "get_address_host, get_address_host_port, normalize_address"),
-    ("shoal.compat.addresses", "parse_address, parse_host_port, resolve_address, unparse_address"),
-    ("shoal.compat.addresses", "unparse_host_port"),
-)
 
 _HERE: Final[dict[str, dict[str, str]]] = {
     "distributed": {name: home_of(name) for name in HOMES},
     "distributed.cfexecutor": _homes(("shoal.client.executor", "ClientExecutor")),
     "distributed.cli": {},
     "distributed.cli.dask_scheduler": _homes(("shoal.cli.scheduler", "scheduler as main")),
-    "distributed.cli.dask_worker": _homes(("shoal.cli.worker", "worker as main")),
+    "distributed.cli.dask_spec": _homes(("shoal.cli.spec", "spec as main")),
+    "distributed.cli.dask_worker": _homes(
+        ("shoal.cli.worker", "worker as main"),
+        ("shoal.compat.ports", "apportion_ports as _apportion_ports"),
+    ),
     "distributed.client": _CLIENT,
-    "distributed.comm": _ADDRESSES | _homes(("shoal.comms.errors", "CommClosedError")),
-    "distributed.comm.addressing": _ADDRESSES,
-    "distributed.comm.core": _homes(("shoal.comms.errors", "CommClosedError")),
     "distributed.cluster_dump": _homes(
-        ("shoal.observe.dumps", "DumpArtefact, plain as _tuple_to_list, write_state")
+        ("shoal.observe.dumps", "DumpArtefact, load_dump as load_cluster_dump"),
+        ("shoal.observe.dumps", "plain as _tuple_to_list, write_state"),
     ),
     "distributed.compatibility": _homes(
         ("shoal.compat.functions", "asyncio_run"),
@@ -83,7 +82,10 @@ _HERE: Final[dict[str, dict[str, str]]] = {
     ),
     "distributed.deploy": _named("Adaptive, SpecCluster, SSHCluster, SubprocessCluster")
     | _homes(("shoal.deploy.cluster", "Cluster"), ("shoal.deploy.local", "LocalCluster")),
-    "distributed.deploy.cluster": _homes(("shoal.deploy.cluster", "Cluster")),
+    "distributed.deploy.cluster": _homes(
+        ("shoal.compat.functions", "exponential_backoff as _exponential_backoff"),
+        ("shoal.deploy.cluster", "Cluster"),
+    ),
     "distributed.deploy.local": _homes(
         ("shoal.deploy.local", "LocalCluster"), ("shoal.deploy.sharing", "nprocesses_nthreads")
     ),
@@ -119,7 +121,11 @@ _HERE: Final[dict[str, dict[str, str]]] = {
     ),
     "distributed.scheduler": _homes(
         ("shoal.compat.system", "scheduler_logger as logger"),
-        ("shoal.errors", "KilledWorker"),
+        ("shoal.errors", "KilledWorker, NoValidWorkerError, NoWorkerError"),
+        ("shoal.observe.groups", "TaskGroup"),
+        ("shoal.observe.memory", "MemoryState"),
+        ("shoal.observe.overview", "ErredTask"),
+        ("shoal.observe.plugins.collecting", "CollectTaskMetaDataPlugin"),
         ("shoal.observe.views", "TaskView as TaskState, WorkerView as WorkerState"),
         ("shoal.scheduler.shell.service", "Scheduler"),
     ),
@@ -141,9 +147,11 @@ _HERE: Final[dict[str, dict[str, str]]] = {
     ),
 }
 
+_TABLES: Final = (_HERE, PLAIN_PATHS, PROTOCOL_PATHS, COMM_PATHS)
+
 PATHS: Final[dict[str, dict[str, str]]] = {
-    module: _HERE.get(module, {}) | PLAIN_PATHS.get(module, {}) | PROTOCOL_PATHS.get(module, {})
-    for module in sorted({*_HERE, *PLAIN_PATHS, *PROTOCOL_PATHS})
+    module: {name: home for table in _TABLES for name, home in table.get(module, {}).items()}
+    for module in sorted({module for table in _TABLES for module in table})
 }
 """Old module → the names that it has → the home of each."""
 

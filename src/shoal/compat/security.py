@@ -65,7 +65,8 @@ class Security:
             raise TypeError(f"Unknown parameters: {unknown}")
         if require_encryption is None:
             require_encryption = dask.config.get(f"{_SETTINGS}.require-encryption", None)
-        self.require_encryption = bool(kwargs) if require_encryption is None else require_encryption
+        given = any(name != "extra_conn_args" for name in kwargs)
+        self.require_encryption = given if require_encryption is None else require_encryption
         self.extra_conn_args: dict[str, Any] = dict(kwargs.pop("extra_conn_args", None) or {})
         for name in self.__slots__:
             if name.startswith("tls_"):

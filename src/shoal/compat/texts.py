@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import warnings
 from collections import deque
@@ -18,7 +17,7 @@ from urllib.parse import quote_plus
 
 import dask.config
 from dask.tokenize import tokenize
-from dask.utils import format_time, key_split, parse_timedelta
+from dask.utils import parse_timedelta
 
 palette: Final = [
     "#440154", "#471669", "#472A79", "#433C84", "#3C4D8A", "#355D8C", "#2E6C8E", "#287A8E",
@@ -27,7 +26,6 @@ palette: Final = [
 ]  # fmt: skip
 """Colours that can be told apart by everybody: eighteen steps of viridis."""
 
-_HASH: Final = re.compile(r"[0-9a-f]{8,}")
 _RETRY_SECONDS: Final = 0.01
 _HOST_IN_LINK: Final = "localhost"
 
@@ -35,26 +33,6 @@ _HOST_IN_LINK: Final = "localhost"
 def color_of(x: Any, palette: list[str] = palette) -> str:
     """The same colour for the same thing, always."""
     return palette[int(tokenize(x)[:8], 16) % len(palette)]
-
-
-def key_split_group(x: object) -> str:
-    """What tasks of one collection have in common: `("x-1", 0)` and `"('x-1', 5)"` give `x-1`.
-
-    A key that is a text alone gives its prefix, and so does what is no key.
-    """
-    if isinstance(x, bytes):
-        x = x.decode()
-    if isinstance(x, tuple) and x:
-        return str(x[0])
-    if not isinstance(x, str):
-        return "Other"
-    if x.startswith("("):
-        return x[1:].partition(",")[0].strip("()\"' ")
-    if len(x) == 32 and _HASH.fullmatch(x):
-        return "data"
-    if x.startswith("<"):
-        return x.strip("<>").partition(" ")[0].rpartition(".")[2]
-    return str(key_split(x))
 
 
 def format_dashboard_link(host: str, port: int | str) -> str:
@@ -128,7 +106,7 @@ def json_load_robust(
         timeout: seconds to wait for it; None: for ever.
 
     Raises:
-        FileNotFoundError, ValueError: it is not there, or not whole, when `timeout` has passed.
+        TimeoutError: it is not there, or not whole, when `timeout` has passed.
     """
     seconds = parse_timedelta(timeout)
     deadline = float("inf") if seconds is None else monotonic() + seconds
@@ -136,20 +114,20 @@ def json_load_robust(
         try:
             with open(fn, encoding="utf-8") as opened:
                 return load(opened)
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError) as error:
             if monotonic() > deadline:
-                raise
+                raise TimeoutError(f"{fn} could not be read in time: {error}") from error
         sleep(_RETRY_SECONDS)  # nobody tells when another program has written a file
 
 
 @contextmanager
 def warn_on_duration(duration: str | float | timedelta, msg: str) -> Iterator[None]:
-    """Warn with `msg`, in which `{duration}` stands for the time, if the block takes longer."""
+    """Warn with `msg`, in which `{duration}` is the time in s, if the block takes longer."""
     started_at = monotonic()
     yield
     took = monotonic() - started_at
     if took > parse_timedelta(duration):
-        warnings.warn(msg.format(duration=format_time(took)), stacklevel=3)
+        warnings.warn(msg.format(duration=took), stacklevel=3)
 
 
 class TupleComparable:

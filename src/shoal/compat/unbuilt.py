@@ -13,9 +13,6 @@ UNBUILT: Final[dict[str, str]] = {
 }
 """Name → what to do instead.  A name that comes to be has a home in `homes.py` instead."""
 
-_RAISED: Final = frozenset(("Reschedule",))
-"""Names that stand in `except`, and so have to be exceptions."""
-
 
 def __getattr__(name: str) -> Any:
     """Make the stand-in for a name, and keep it, so that there is one."""
@@ -32,7 +29,7 @@ def _class(name: str) -> type:
         raise UnsupportedOption(name, UNBUILT[name])
 
     members = {"__new__": refuse, "__module__": __name__, "__doc__": _lack(name)}
-    return type(name, (Exception if name in _RAISED else object,), members)
+    return type(name, (object,), members)
 
 
 def _function(name: str) -> Any:

@@ -143,6 +143,11 @@ def read(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return loaded
 
 
+def load_dump(url: str, **storage_options: Any) -> dict[str, Any]:
+    """As `read`, with the options for `fsspec` by name."""
+    return read(str(url), storage_options)
+
+
 class DumpArtefact(Mapping[str, Any]):
     """The state of a cluster as `Client.dump_cluster_state` wrote it.
 

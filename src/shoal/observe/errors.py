@@ -158,3 +158,82 @@ class UnknownMode(ShoalError, ValueError):
             f"{self.mode!r} is not supported as mode=: it says whom the folder is sent to, and is "
             f"one of {', '.join(map(repr, self.known))}."
         )
+
+
+class OperationUnknown(ShoalError, AttributeError):
+    """An operation was called that a service does not have."""
+
+    def __init__(self, service: str, name: str, known: Sequence[str], reason: str = "") -> None:
+        """`service`: such as "the scheduler"; `reason`: why it has none, if that is known."""
+        super().__init__(service, name, list(known), reason)
+        self.service, self.name, self.known, self.reason = service, name, list(known), reason
+
+    def __str__(self) -> str:
+        lack = f"{self.service} has no operation {self.name!r}."
+        lack = f"{lack[0].upper()}{lack[1:]} {self.reason}".rstrip()
+        return (
+            f"{lack} It answers to: {', '.join(self.known)}. Programs add their own: "
+            f"handlers[{self.name!r}] = function."
+        )
+
+
+class OperationBlocked(ShoalError, ValueError):
+    """An operation was called that a service must not answer to."""
+
+    def __init__(self, service: str, name: str) -> None:
+        super().__init__(service, name)
+        self.service, self.name = service, name
+
+    def __repr__(self) -> str:
+        return f"OperationBlocked({str(self)!r})"
+
+    def __str__(self) -> str:
+        service = self.service.removeprefix("the ")
+        return (
+            f"The {self.name!r} handler has been explicitly disallowed in "
+            f"{service[:1].upper()}{service[1:]}, by the setting `blocked-handlers` or the "
+            "argument of that name."
+        )
+
+
+class NotForThisCall(ShoalError, ValueError):
+    """The message of a broadcast has no operation."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return (
+            "A message names an operation and its arguments, as in "
+            f'{{"op": "ping", "delay": 1}}, and {self.message!r} names none.'
+        )
+
+
+class NotInTask(ShoalError, ValueError):
+    """Something was called that is for code of tasks."""
+
+    def __init__(self, name: str) -> None:
+        """`name`: of the function."""
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"No worker found: {self.name}() is for code that runs in a task, and this does not. "
+            "Call it in a function that was submitted, in the thread that the task runs in."
+        )
+
+
+class NoConversation(ShoalError, RuntimeError):
+    """A handler wants to read from, or write to, a caller that has no connection of its own."""
+
+    def __init__(self, service: str) -> None:
+        super().__init__(service)
+        self.service = service
+
+    def __str__(self) -> str:
+        return (
+            "This operation is a conversation, and whoever calls it has no connection of its own. "
+            f"Call it over one: `async with rpc({self.service!r}) as service: ...`."
+        )

@@ -8,6 +8,8 @@ from typing import Any
 
 from dask.utils import format_bytes
 
+from shoal.comms.addresses import parse_address
+from shoal.comms.errors import AddressError
 from shoal.protocol.questions import Identity, WorkerIdentity
 
 
@@ -93,7 +95,7 @@ def facts_of_worker(worker: WorkerIdentity) -> dict[str, Any]:
         "address": worker.address,
         "id": worker.id,
         "name": worker.name,
-        "host": worker.host,
+        "host": shown_host(worker.address, worker.host),
         "nthreads": worker.nthreads,
         "memory_limit": worker.memory_limit,
         "pid": worker.pid,
@@ -109,11 +111,20 @@ def facts_of_worker(worker: WorkerIdentity) -> dict[str, Any]:
     }
 
 
+def shown_host(address: str, name: str) -> str:
+    """The host of a worker's address; its host's name, where the address has none."""
+    try:
+        return parse_address(address).host or name
+    except AddressError:  # a third party's scheme
+        return name
+
+
 def _metrics_of(worker: WorkerIdentity) -> dict[str, Any]:
     counts = {
         "memory": worker.nresults,
-        "executing": min(worker.nsent, worker.nthreads),
-        "ready": max(0, worker.nprocessing - worker.nthreads),
+        "executing": min(worker.nsent - worker.nlong_running, worker.nthreads),
+        "long-running": worker.nlong_running,
+        "ready": max(0, worker.nprocessing - worker.nlong_running - worker.nthreads),
     }
     return {
         "task_counts": {name: count for name, count in counts.items() if count},

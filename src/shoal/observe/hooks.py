@@ -29,8 +29,7 @@ class SchedulerPlugin:
         """The scheduler is about to close.
 
         Its workers are still connected if it is the first to close, as where a client shuts the
-        cluster down, or if they live in the process of a LocalCluster; a LocalCluster of processes
-        ends its workers before.
+        cluster down, and in a LocalCluster, unless nobody has closed that before the program ends.
         """
 
     async def close(self) -> None:

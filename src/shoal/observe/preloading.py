@@ -198,7 +198,11 @@ def validate_preload_argv(context: Any, option: Any, value: Any) -> Any:
     if options:
         raise click.NoSuchOption(options[0], ctx=context)
     plural = "s" if len(value) > 1 else ""
-    raise click.UsageError(f"Got unexpected extra argument{plural} ({' '.join(value)})", context)
+    raise click.UsageError(
+        f"Got unexpected extra argument{plural} ({' '.join(value)}): such are for --preload, "
+        "which comes before it",
+        context,
+    )
 
 
 def is_webaddress(text: str) -> bool:

@@ -17,5 +17,8 @@ LIFETIME: Final = "lifetime"
 RESTARTED: Final = "restarted"
 """A client has asked for another process in its place."""
 
+NOT_UNDERSTOOD: Final = "not understood"
+"""It and the scheduler speak different versions of shoal."""
+
 INTERNAL_ERROR: Final = "internal error"
 """A bug: what it knows can't be relied upon any more."""

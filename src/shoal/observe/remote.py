@@ -6,12 +6,14 @@ looked at, so each look costs a call and shows one moment; nothing can be change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn, Protocol, Self
 
 from shoal.ids import Key
 from shoal.observe.errors import NotInView, ReadOnlyView
-from shoal.observe.facts import FactsOfScheduler, facts_of_identity
+from shoal.observe.facts import FactsOfScheduler, facts_of_identity, facts_of_worker
+from shoal.observe.memory import MemoryState, memory_of
+from shoal.observe.overview import OfWorkers
 from shoal.observe.shown import (
     ShownScheduler,
     ShownTask,
@@ -21,7 +23,6 @@ from shoal.observe.shown import (
 )
 from shoal.observe.status import Status
 from shoal.observe.stimuli import read_stimuli
-from shoal.observe.views import MappingView
 from shoal.protocol import questions
 from shoal.protocol.keys import from_canonical, to_canonical
 
@@ -106,6 +107,41 @@ class RemoteWorker(_View, ShownWorker):
     def nprocessing(self) -> int:
         """Tasks that were given to it."""
         return self._entity.nprocessing
+
+    @property
+    def last_seen(self) -> float:
+        """When the scheduler had heard of it last (s, wall clock)."""
+        return self._entity.heard_at
+
+    @property
+    def local_directory(self) -> str:
+        """Where its tasks may leave files."""
+        return self._entity.local_directory
+
+    @property
+    def services(self) -> dict[str, int]:
+        """What else it serves -> the port."""
+        return dict(self._entity.services)
+
+    @property
+    def nanny(self) -> str | None:
+        """Address of who keeps its process, or a word for it; None if nobody does."""
+        return self._entity.nanny or None
+
+    @property
+    def memory(self) -> MemoryState:
+        """What its memory is used for, as it told last."""
+        return memory_of(self._entity.memory_bytes, self._entity.nbytes)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What it told last of its process."""
+        metrics: dict[str, Any] = facts_of_worker(self._entity)["metrics"]
+        return metrics
+
+    def identity(self) -> dict[str, Any]:
+        """What it is, as `client.scheduler_info()` has it."""
+        return {"type": "Worker", **facts_of_worker(self._entity)}
 
     @property
     def processing(self) -> dict[RemoteTask, float]:
@@ -202,7 +238,46 @@ class RemoteTask(_View, ShownTask):
         return next(iter(self._workers([address])), None) if address else None
 
 
-class RemoteScheduler(_View, ShownScheduler[RemoteWorker]):
+class RemoteTasks(Mapping[object, RemoteTask]):
+    """Tasks by the user's key, with their states: of one that is looked up, then; else of all, when
+    first all are looked at.
+
+    Cost: O(1) for one task; O(tasks) for all of them, once.
+    """
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._all: dict[Key, str] | None = None
+
+    @property
+    def _states(self) -> dict[Key, str]:
+        if self._all is None:
+            self._all = self._ask(questions.TaskStates)
+        return self._all
+
+    def __getitem__(self, key: object) -> RemoteTask:
+        try:
+            canonical = to_canonical(key)
+        except (TypeError, ValueError):  # no key at all
+            raise KeyError(key) from None
+        states = self._all
+        if states is None:
+            states = self._ask(lambda n: questions.TaskStates(n, [canonical]))
+        if canonical not in states:
+            raise KeyError(key)
+        return RemoteTask.of(canonical, states[canonical], self._ask)
+
+    def __iter__(self) -> Iterator[object]:
+        return map(from_canonical, list(self._states))
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class RemoteScheduler(_View, OfWorkers, ShownScheduler[RemoteWorker]):
     """A scheduler in a process of its own; what `cluster.scheduler` is then."""
 
     __slots__ = ("_ask", "_process")
@@ -280,15 +355,9 @@ class RemoteScheduler(_View, ShownScheduler[RemoteWorker]):
         return list(self.workers)
 
     @property
-    def tasks(self) -> MappingView[object, RemoteTask]:
-        """Tasks by the user's key, with their states when they were asked for.  Cost: O(tasks)."""
-        states: dict[Key, str] = self._ask(questions.TaskStates)
-        named = {key: (key, state) for key, state in states.items()}
-
-        def view(of: tuple[Key, str]) -> RemoteTask:
-            return RemoteTask.of(*of, self._ask)
-
-        return MappingView(named, to_canonical, from_canonical, view)
+    def tasks(self) -> RemoteTasks:
+        """Tasks by the user's key; see there for what a look costs."""
+        return RemoteTasks(self._ask)
 
     @property
     def unrunnable(self) -> set[RemoteTask]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import pickle
 import sys
 import warnings
 from typing import Any, Final
@@ -11,6 +12,9 @@ from shoal.observe.inside import current_task, this_process
 
 PRINT: Final = "print"
 WARN: Final = "warn"
+
+_FILES: Final = (0, 1, 2, None)
+"""What stands for a file: stdout, if it is not the 2 of stderr."""
 
 __all__ = ["print", "warn"]
 
@@ -68,16 +72,55 @@ def warn(
     warnings.warn(message, category, stacklevel=stacklevel + 1, source=source)
 
 
-def print_again(said: dict[str, Any]) -> None:
-    """Print what a task has printed; that of this very process is there already."""
+def print_again(said: Any) -> None:
+    """Print what a task has printed; that of this very process is there already.
+
+    Args:
+        said: as `print` tells it, of which `args` is enough; anything but a dict is printed itself.
+
+    Raises:
+        TypeError: `args` is missing or no tuple, or the file is none of 0, 1 (stdout), 2 (stderr).
+    """
+    if not isinstance(said, dict):
+        builtins.print(said)
+        return
+    args, file = said.get("args"), said.get("file", 0)
+    if not isinstance(args, tuple | list):
+        raise TypeError(f"what is to be printed needs a tuple as args, not {args!r}")
+    if file not in _FILES:
+        raise TypeError(f"file is one of {', '.join(map(repr, _FILES))}, not {file!r}")
     if said.get("home") != this_process():
-        file = sys.stderr if said.get("file") == 2 else sys.stdout
         builtins.print(
-            *said["args"], sep=said["sep"], end=said["end"], file=file, flush=said["flush"]
+            *args,
+            sep=said.get("sep", " "),
+            end=said.get("end", "\n"),
+            file=sys.stderr if file == 2 else sys.stdout,
+            flush=said.get("flush", False),
         )
 
 
-def warn_again(said: dict[str, Any]) -> None:
-    """Warn as a task has warned, unless that was in this very process."""
+def warn_again(said: Any) -> None:
+    """Warn as a task has warned, unless that was in this very process.
+
+    Args:
+        said: as `warn` tells it, of which `message` is enough, and parts may be pickled; anything
+            but a dict is the message itself.
+
+    Raises:
+        TypeError: there is no message.
+    """
+    if not isinstance(said, dict):
+        warnings.warn(str(said), stacklevel=1)
+        return
+    if "message" not in said:
+        raise TypeError(f"what is to be warned of needs a message, which {said!r} lacks")
     if said.get("home") != this_process():
-        warnings.warn(said["message"], said["category"], stacklevel=1)
+        warnings.warn(
+            _unpickled(said["message"]),
+            _unpickled(said.get("category", UserWarning)),
+            stacklevel=1,
+        )
+
+
+def _unpickled(part: Any) -> Any:
+    return pickle.loads(part) if isinstance(part, bytes) else part

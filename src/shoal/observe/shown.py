@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from shoal.comms.addresses import parse_address
 from shoal.observe.clock import seconds_ahead
+from shoal.observe.facts import shown_host
 from shoal.observe.stimuli import stimulus_of
 from shoal.protocol.keys import from_canonical
 from shoal.protocol.questions import Transition
@@ -40,8 +41,8 @@ class ShownWorker(Protocol):
 
     @property
     def host(self) -> str:
-        """The host it runs on."""
-        return str(self._entity.host)
+        """The host of its address; the name of its host if that has none."""
+        return shown_host(self.address, str(self._entity.host))
 
     @property
     def pid(self) -> int:
@@ -124,6 +125,11 @@ class ShownScheduler(Protocol[W]):
     def host(self) -> str:
         """The host of its address; empty if it is reached within this machine only."""
         return parse_address(self.address).host
+
+    @property
+    def ip(self) -> str:
+        """As `host`."""
+        return self.host
 
     @property
     def port(self) -> int:

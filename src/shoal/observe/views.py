@@ -5,11 +5,13 @@ kept up to date, and nothing can be changed through it.  The scheduler serves th
 stand below it and know its entities by their attributes only.
 """
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from shoal.ids import Key
+from shoal.observe.details import TaskDetails, WorkerDetails
+from shoal.observe.overview import Overview
 from shoal.observe.shown import (
     ShownScheduler,
     ShownTask,
@@ -48,7 +50,7 @@ class MappingView(Mapping[K, V], Generic[K, V]):
     def __getitem__(self, key: K) -> V:
         try:
             return self._view(self._source[self._to_key(key)])
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError):  # or no key at all
             raise KeyError(key) from None
 
     def __iter__(self) -> Iterator[K]:
@@ -110,7 +112,7 @@ class PrefixView(_View):
         return us if us < 0 else us * PROCESSING_SECONDS
 
 
-class TaskView(_View, ShownTask):
+class TaskView(_View, TaskDetails, ShownTask):
     """A task as the scheduler sees it."""
 
     __slots__ = ()
@@ -206,7 +208,7 @@ class TaskView(_View, ShownTask):
     def annotations(self) -> dict[str, Any]:
         """What was said about it, where that is not as usual."""
         options, usual = self._entity.options, TaskOptions()
-        names = ("priority", "retries", "workers", "allow_other_workers", "resources")
+        names = ("priority", "retries", "workers", "allow_other_workers", "resources", "executor")
         said = {name: getattr(options, name) for name in names}
         return {name: value for name, value in said.items() if value != getattr(usual, name)}
 
@@ -216,7 +218,7 @@ class TaskView(_View, ShownTask):
         return bool(self._entity.options.allow_other_workers)
 
 
-class WorkerView(_View, ShownWorker):
+class WorkerView(_View, WorkerDetails, ShownWorker):
     """A worker as the scheduler sees it."""
 
     __slots__ = ()
@@ -234,7 +236,7 @@ class WorkerView(_View, ShownWorker):
     @property
     def versions(self) -> dict[str, dict[str, str]]:
         """What is installed there, as it has told: `packages`, name -> version."""
-        return {"packages": self._entity.versions}
+        return {"packages": dict(self._entity.versions)}
 
     @property
     def occupancy(self) -> float:
@@ -251,6 +253,24 @@ class WorkerView(_View, ShownWorker):
     def has_what(self) -> "dict[TaskView, None]":
         """Tasks whose results it holds."""
         return {TaskView(task): None for task in self._entity.has_what}
+
+    @property
+    def needs_what(self) -> "dict[TaskView, int]":
+        """Results that it does not hold, and how many of its tasks need each.  Cost: O(inputs)."""
+        held, found = self._entity.has_what, Counter[TaskView]()
+        for task in self._entity.processing:
+            found.update(TaskView(one) for one in task.dependencies if one not in held)
+        return dict(found)
+
+    @property
+    def actors(self) -> set[TaskView]:
+        """Tasks whose results are actors that live there."""
+        return {TaskView(task) for task in self._entity.actors}
+
+    @property
+    def long_running(self) -> set[TaskView]:
+        """Tasks that run there in no thread of its own, as they have seceded."""
+        return {TaskView(task) for task, is_away in self._entity.seceded.items() if is_away}
 
 
 class ClientView(_View):
@@ -269,7 +289,7 @@ class ClientView(_View):
         return {TaskView(task) for task in self._entity.tasks.values()}
 
 
-class SchedulerView(ShownScheduler[WorkerView]):
+class SchedulerView(Overview, ShownScheduler[WorkerView]):
     """What upstream's scheduler shows of its state."""
 
     address: str = ""
@@ -326,8 +346,10 @@ class SchedulerView(ShownScheduler[WorkerView]):
 
     def get_who_has(self, keys: Iterable[object] | None = None) -> dict[object, list[str]]:
         """Addresses of the holders of each key; of all keys if none is named."""
-        asked = list(self.tasks) if keys is None else list(keys)
-        return {key: sorted(w.address for w in self.tasks[key].who_has) for key in asked}
+        tasks = self.tasks
+        asked = list(tasks) if keys is None else list(keys)
+        found = ((key, tasks.get(key)) for key in asked)
+        return {key: sorted(w.address for w in task.who_has) if task else [] for key, task in found}
 
     def get_has_what(self, workers: Iterable[str] | None = None) -> dict[str, list[object]]:
         """Keys that each worker holds; of all workers if none is named."""

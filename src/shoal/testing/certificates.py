@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from typing import Any
 
 import dask.config
+import pytest
 
 from shoal.compat.security import Security
 from shoal.testing.clusters import gen_cluster
@@ -45,3 +47,37 @@ def gen_tls_cluster(**kwargs: Any) -> Callable[[Callable[..., Any]], Callable[..
     services here encrypt nothing."""
     kwargs.setdefault("nthreads", [("tls://127.0.0.1", 1), ("tls://127.0.0.1", 2)])
     return gen_cluster(scheduler="tls://127.0.0.1", security=tls_only_security(), **kwargs)
+
+
+def get_server_ssl_context(
+    certfile: str = "tls-cert.pem",
+    keyfile: str = "tls-key.pem",
+    ca_file: str = "tls-ca-cert.pem",
+) -> ssl.SSLContext:
+    """What a listener needs that shows a certificate, and asks its peers for theirs."""
+    return _context(ssl.Purpose.CLIENT_AUTH, certfile, keyfile, ca_file)
+
+
+def get_client_ssl_context(
+    certfile: str = "tls-cert.pem",
+    keyfile: str = "tls-key.pem",
+    ca_file: str = "tls-ca-cert.pem",
+) -> ssl.SSLContext:
+    """What a connector needs that shows a certificate; no host name is checked."""
+    return _context(ssl.Purpose.SERVER_AUTH, certfile, keyfile, ca_file)
+
+
+def xfail_ssl_issue5601() -> None:
+    """End the running test as one that can't succeed, where no temporary certificates are made."""
+    try:
+        Security.temporary()
+    except (ImportError, ssl.SSLError) as error:
+        pytest.xfail(f"no temporary certificates can be made here: {error}")
+
+
+def _context(purpose: ssl.Purpose, certfile: str, keyfile: str, ca_file: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(purpose, cafile=get_cert(ca_file))
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(get_cert(certfile), get_cert(keyfile))
+    return context

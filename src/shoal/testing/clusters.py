@@ -16,6 +16,7 @@ import dask.config
 from shoal.client.client import AsyncClient
 from shoal.deploy.local import LocalCluster
 from shoal.errors import UnsupportedOption
+from shoal.protocol.payload import load
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.shell.service import Scheduler
 from shoal.testing.leaks import clean
@@ -25,6 +26,14 @@ TIMEOUT_SECONDS: Final = 30
 START_SECONDS: Final = 7
 END_SECONDS: Final = 10
 """Within which workers have to close, and then the scheduler."""
+CONNECT_TIMEOUT: Final = "distributed.comm.timeouts.connect"
+"""The setting; tests of clusters on one loop wait less for each other than programs do."""
+CONFIG: Final[Mapping[str, Any]] = {
+    "distributed.admin.tick.interval": "500 ms",
+    "distributed.scheduler.validate": True,
+    "distributed.worker.validate": True,
+}
+"""What is else so in tests of clusters: every step is checked."""
 DEFAULT_WORKERS: Final = (("127.0.0.1", 1), ("127.0.0.1", 2))
 
 _IGNORED_OPTIONS: Final = frozenset(
@@ -44,7 +53,7 @@ def config_for_cluster_tests(**extra_config: Any) -> Iterator[None]:
     """The configuration that tests of clusters run with."""
     with (
         tempfile.TemporaryDirectory() as directory,
-        dask.config.set({"temporary-directory": directory, **extra_config}),
+        dask.config.set({"temporary-directory": directory, **CONFIG, **extra_config}),
     ):
         yield
 
@@ -82,7 +91,9 @@ async def start_cluster(
         async with asyncio.timeout(timeout):
             await scheduler
             for name, (worker_host, count, *options) in enumerate(nthreads):
-                own = {"name": name, "host": worker_host, "validate": True, **(worker_kwargs or {})}
+                validate = dask.config.get("distributed.worker.validate", True)
+                own = {"name": name, "host": worker_host, "validate": validate}
+                own.update(worker_kwargs or {})
                 own.update(*options)
                 workers.append(
                     Worker(
@@ -105,7 +116,12 @@ async def _awaited(service: Any) -> None:
 
 
 def _without_ignored(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in _IGNORED_OPTIONS}
+    """Without what is of no effect here; no extensions are what there is anyway."""
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in _IGNORED_OPTIONS and (name, value) != ("extensions", {})
+    }
 
 
 async def end_cluster(s: Scheduler, workers: Sequence[Any]) -> None:
@@ -128,6 +144,13 @@ async def _closed(service: Any) -> None:
         await service.close()
 
 
+def _raise_what_failed_hard(s: Scheduler) -> None:
+    """Raise what a worker closed for, if one has: see `fail_hard`."""
+    for _, event in s.get_events("worker-fail-hard"):
+        error: Any = load(event["exception"])
+        raise error
+
+
 def validate_state(*servers: Any) -> None:
     """Check every invariant of schedulers; workers have checked their own after every step."""
     for server in servers:
@@ -146,10 +169,9 @@ def gen_test(
         raise TypeError("write @gen_test(), with parentheses")
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        _require_coroutine_function(function)
-
         @functools.wraps(function)
         def test(*args: Any, **kwargs: Any) -> None:
+            _require_coroutine_function(function)  # here, or none of the module's tests would run
             with clean(**(clean_kwargs or {})), config_for_cluster_tests(**(config or {})):
                 asyncio.run(_bounded(function(*args, **kwargs), timeout))
 
@@ -188,25 +210,28 @@ def gen_cluster(
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         _require_coroutine_function(function)
 
-        async def play(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        async def play(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             s, workers = await start_cluster(
                 rows, scheduler, security, Worker, scheduler_kwargs, worker_kwargs, timeout
             )
             try:
                 first: tuple[Any, ...] = (s, *workers)
                 if not client:
-                    await _bounded(function(*first, *args, **kwargs), timeout)
+                    result = await _bounded(function(*first, *args, **kwargs), timeout)
                 else:
                     async with AsyncClient(s.address, **(client_kwargs or {})) as c:
-                        await _bounded(function(c, *first, *args, **kwargs), timeout)
+                        result = await _bounded(function(c, *first, *args, **kwargs), timeout)
                 validate_state(s)
+                _raise_what_failed_hard(s)
+                return result
             finally:
                 await end_cluster(s, workers)
 
         @functools.wraps(function)
-        def test(*args: Any, **kwargs: Any) -> None:
-            with clean(**(clean_kwargs or {})), config_for_cluster_tests(**(config or {})):
-                asyncio.run(play(args, kwargs))
+        def test(*args: Any, **kwargs: Any) -> Any:
+            settings = {CONNECT_TIMEOUT: "5s", **(config or {})}
+            with clean(**(clean_kwargs or {})), config_for_cluster_tests(**settings):
+                return asyncio.run(play(args, kwargs))
 
         return _without_first(test, function, int(client) + 1 + len(rows))
 
@@ -231,9 +256,9 @@ def _require_coroutine_function(function: Callable[..., Any]) -> None:
         raise RuntimeError(f"{function.__name__} is no coroutine function: write `async def`")
 
 
-async def _bounded(work: Any, timeout_seconds: float) -> None:
+async def _bounded(work: Any, timeout_seconds: float) -> Any:
     async with asyncio.timeout(timeout_seconds):
-        await work
+        return await work
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import psutil
 
 GRACE_SECONDS: Final = 5.0
 _ZYGOTE: Final = "shoal.nanny.zygote"
+_TRACKER: Final = "multiprocessing.resource_tracker"
 _STAYING_THREADS: Final = (
     "asyncio_",
     "ThreadPoolExecutor",
@@ -43,8 +45,9 @@ def children() -> list[psutil.Process]:
     found: list[psutil.Process] = []
     for child in psutil.Process().children():
         try:
-            is_zygote = _ZYGOTE in " ".join(child.cmdline())
-            found += child.children() if is_zygote else [child]
+            command = " ".join(child.cmdline())
+            if _TRACKER not in command:  # which ends with this process
+                found += child.children() if _ZYGOTE in command else [child]
         except psutil.NoSuchProcess:
             pass  # it has just ended
     return found
@@ -52,7 +55,10 @@ def children() -> list[psutil.Process]:
 
 def wait_active_children(timeout: float) -> list[psutil.Process]:
     """Child processes that are still there after `timeout` seconds."""
-    _, alive = psutil.wait_procs(children(), timeout=timeout)
+    deadline = time.monotonic() + timeout
+    for process in multiprocessing.active_children():  # who want to hear of their ends themselves
+        process.join(max(0.0, deadline - time.monotonic()))
+    _, alive = psutil.wait_procs(children(), timeout=max(0.0, deadline - time.monotonic()))
     return list(alive)
 
 

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 _ENDING: Final = 2
 """Every entry of a story ends with its stimulus and the time."""
+_OLDEST_SECONDS: Final = 3600.0
+_AHEAD_SECONDS: Final = 60.0
+"""By which the clock of another machine may be wrong."""
 
 
 def assert_valid_story(story: Iterable[Sequence[Any]], ordered_timestamps: bool = True) -> None:
-    """Each entry ends with a text and a time, and time does not go backwards.
+    """Each entry ends with a text and a time of the last hour, and time does not go backwards.
 
     Raises:
         AssertionError: it is otherwise.
     """
-    last = float("-inf")
+    last, now = float("-inf"), time.time()
     for entry in story:
-        assert isinstance(entry, tuple), f"{entry!r} is no tuple"
-        assert len(entry) > _ENDING, f"{entry!r} says nothing beside its cause and time"
-        stimulus, instant = entry[-_ENDING:]
-        assert isinstance(stimulus, str), f"{entry!r} has no cause"
-        assert stimulus, f"{entry!r} has an empty cause"
-        assert isinstance(instant, float | int), f"{entry!r} has no time"
-        if ordered_timestamps:
-            assert instant >= last, f"{entry!r} is told after what came later"
-            last = instant
+        wrong = _what_is_wrong_with(entry, now)
+        if not wrong and ordered_timestamps:
+            wrong = "it is told after what came later" if entry[-1] < last else ""
+            last = entry[-1]
+        if wrong:
+            raise AssertionError(f"Malformed story event: {entry!r}: {wrong}")
+
+
+def _what_is_wrong_with(entry: Sequence[Any], now: float) -> str:
+    """Empty if nothing is."""
+    if not isinstance(entry, tuple):
+        return "it is no tuple"
+    if len(entry) <= _ENDING:
+        return "it says nothing beside its cause and time"
+    stimulus, instant = entry[-_ENDING:]
+    if not isinstance(stimulus, str) or not stimulus:
+        return "it has no cause"
+    if not isinstance(instant, float | int):
+        return "it has no time"
+    if not now - _OLDEST_SECONDS < instant < now + _AHEAD_SECONDS:
+        return "its time is not of the last hour"
+    return ""
 
 
 def assert_story(

@@ -18,6 +18,9 @@ from shoal.testing.bodies import inc
 
 _LOOPBACK_6: Final = "::1"
 
+_GC_NBYTES: Final = 16
+"""What `sys.getsizeof` adds for the garbage collector."""
+
 
 def has_ipv6() -> bool:
     """Whether this machine can speak IPv6 with itself."""
@@ -104,9 +107,26 @@ def get_cert(filename: str) -> str:
     raise FileNotFoundError(f"{filename} is in no folder `tests` of {folders}")
 
 
-def gen_nbytes(nbytes: int) -> bytes:
-    """That many random bytes."""
-    return os.urandom(nbytes)
+class SizeOf:
+    """Says that it has a size, without having it."""
+
+    __slots__ = ("_nbytes",)
+
+    def __init__(self, n: int) -> None:
+        """Raises TypeError, ValueError: `n` is no number of bytes that an object can have."""
+        if not isinstance(n, int):
+            raise TypeError(f"Expected integer, got {type(n).__name__}")
+        if n <= _GC_NBYTES:
+            raise ValueError(f"Expected a number larger than {_GC_NBYTES}, got {n}")
+        self._nbytes = n
+
+    def __sizeof__(self) -> int:
+        return self._nbytes - _GC_NBYTES
+
+
+def gen_nbytes(nbytes: int) -> SizeOf:
+    """What a task returns that is to have a result of that size."""
+    return SizeOf(nbytes)
 
 
 def lock_inc(x: Any, lock: Any) -> Any:

@@ -72,7 +72,7 @@ def captured_context_meter() -> Iterator[defaultdict[Any, float]]:
     """Label and unit → the sum of what is measured meanwhile (see `compat/metering.py`)."""
     from shoal.compat.metering import context_meter
 
-    sums: defaultdict[Any, float] = defaultdict(float)
+    sums: defaultdict[Any, float] = defaultdict(int)
 
     def add(label: Any, value: float, unit: str) -> None:
         sums[(*label, unit) if isinstance(label, tuple) else (label, unit)] += value
@@ -132,20 +132,32 @@ async def wait_for_state(
 ) -> None:
     """Wait until a task is in a state, or one of several, on a worker or a scheduler.
 
+    If it is cancelled, or gives up, it prints in which state the task is.
+
     Raises:
-        AssertionError: it is not after `timeout` seconds; the text says in which it is.
+        AssertionError: it is in none of them after `timeout` seconds.
     """
     states = {state} if isinstance(state, str) else set(state)
     deadline = time.monotonic() + timeout
-    while True:
-        tasks = getattr(dask_worker, "state", dask_worker).tasks
-        found = tasks[key].state if key in tasks else "not there"
-        if found in states:
-            return
-        if time.monotonic() > deadline:
-            wanted = " or ".join(sorted(states))
-            raise AssertionError(f"{key!r} is {found}, and not {wanted}, after {timeout:g} s")
-        await asyncio.sleep(interval)
+    found: str | None = None
+    try:
+        while True:
+            tasks = getattr(dask_worker, "state", dask_worker).tasks
+            found = tasks[key].state if key in tasks else None
+            if found in states:
+                return
+            if time.monotonic() > deadline:
+                wanted = " or ".join(sorted(states))
+                shown = found or "not there"
+                raise AssertionError(f"{key!r} is {shown}, and not {wanted}, after {timeout:g} s")
+            await asyncio.sleep(interval)
+    except (asyncio.CancelledError, AssertionError):
+        where = getattr(dask_worker, "address", dask_worker)
+        if found is None:
+            print(f"tasks[{key!r}] not found on {where}")
+        else:
+            print(f"tasks[{key!r}].state={found!r} on {where}; expected {state=}")
+        raise
 
 
 @contextmanager
@@ -156,7 +168,10 @@ def raises_with_cause(
     match_cause: str | None,
     *more_causes: Any,
 ) -> Iterator[None]:
-    """An exception with a chain of causes: each a type and what its text must match, or None."""
+    """An exception with a chain of causes: each a type and what its text must match, or None.
+
+    As with `pytest.raises`, one of another type is raised itself.
+    """
     import pytest
 
     with pytest.raises(expected_exception, match=match) as caught:
@@ -166,7 +181,9 @@ def raises_with_cause(
     for kind, pattern in zip(chain[::2], chain[1::2], strict=True):
         assert error is not None
         error = error.__cause__
-        assert isinstance(error, kind), f"the cause is {error!r}, and no {kind}"
+        if error is not None and not isinstance(error, kind):
+            raise error
+        assert error is not None, f"there is no cause, and no {kind}"
         assert pattern is None or re.search(pattern, str(error)), f"{error!r} is not {pattern!r}"
 
 
@@ -223,23 +240,40 @@ def popen(
     kill_timeout: float = 5,
     **kwargs: Any,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A program of this environment, which must still run at the end, and is interrupted then.
+    """A program of this environment, or an absolute path; interrupted at the end if it runs still.
+
+    What it wrote is printed, if it was captured.
+
+    Args:
+        terminate_timeout: seconds that it may take to end when it is interrupted.
+        kill_timeout: seconds that it may take when it is killed.
 
     Raises:
-        FileNotFoundError: this environment has no such program.
+        FileNotFoundError: there is no such program.
+        subprocess.TimeoutExpired: it had to be killed.
     """
     program = Path(sysconfig.get_path("scripts")) / args[0]
+    if not program.exists():
+        raise FileNotFoundError(
+            f"{program} is not there: install the package that brings it, or provide an absolute "
+            "path to an existing installation to popen"
+        )
     if capture_output:
         kwargs.update(stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     process = subprocess.Popen([os.fspath(program), *args[1:]], **kwargs)
     try:
         yield process
-        assert process.poll() is None, f"{args[0]} ended by itself: {process.returncode}"
     finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+        output: bytes | None = None
         try:
-            process.communicate(timeout=terminate_timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate(timeout=kill_timeout)
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            # Whoever has asked for its output gets the same once more.
+            output, _ = process.communicate(timeout=terminate_timeout)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                output, _ = process.communicate(timeout=kill_timeout)
+            if capture_output:
+                print(f"------ stdout: returncode {process.returncode}, {args} ------")
+                print((output or b"").decode(errors="replace"))

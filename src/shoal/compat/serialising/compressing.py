@@ -1,6 +1,6 @@
 """Compression of frames (`distributed.protocol.compression`): which there are, and whether it pays.
 
-shoal itself compresses nothing on its way: links between hosts of a cluster are faster than that.
+What shoal itself compresses on its way between machines is told in `protocol/compression.py`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def get_compression_settings(key: str) -> str | None:
     Raises:
         ValueError: there is none of that name here.
     """
-    name = dask.config.get(key)
+    name = dask.config.get(key, False)
     if name not in compressions:
         known = ", ".join(repr(known) for known in compressions)
         raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.errors import ShoalError
+from shoal.protocol.framing import ProtocolError
 
 
 class CannotSerialize(ShoalError, TypeError):
@@ -22,4 +23,14 @@ class CannotSerialize(ShoalError, TypeError):
         return (
             f"Could not serialize object of type {self.kind}: {self.shown}\n"
             "Register a serializer for it (register_serialization), or allow the family 'pickle'."
+        )
+
+
+class NotPlain(ProtocolError):
+    """A message from somebody who has not proved who it is held more than plain values."""
+
+    def __str__(self) -> str:
+        return (
+            "a peer that has not proved yet who it is sent a pickle, which was not read. "
+            "If it is a program of yours, let both ends use the same version of shoal."
         )

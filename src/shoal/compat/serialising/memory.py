@@ -28,7 +28,7 @@ def ensure_memoryview(obj: Any) -> memoryview:
         return memoryview(bytearray(view.tobytes()))
     if view.ndim != 1 or view.format != "B":
         return memoryview(_flat(view))
-    return view
+    return obj if isinstance(obj, memoryview) else view
 
 
 def _flat(view: memoryview) -> memoryview:

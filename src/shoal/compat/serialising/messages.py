@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from importlib import import_module
 from typing import Any, Final, Literal
@@ -16,6 +18,7 @@ import msgpack
 
 from shoal.compat.pickling import dumps as pickle_dumps
 from shoal.compat.serialising.compressing import decompress
+from shoal.compat.serialising.errors import NotPlain
 from shoal.compat.serialising.memory import msgpack_opts
 from shoal.compat.serialising.splitting import (
     compressed,
@@ -28,6 +31,20 @@ logger: Final = logging.getLogger("shoal.protocol.core")
 
 _SERIALIZED: Final = "__Serialized__"
 _PICKLED: Final = "__Pickled__"
+_plain_only: Final[ContextVar[bool]] = ContextVar("plain_only", default=False)
+
+
+@contextmanager
+def plain_only() -> Iterator[None]:
+    """Within it, `loads` reads nothing that could run code: whose message it is isn't known yet.
+
+    Marked values stay as they are; a message with a pickle, or with the name of a class, raises.
+    """
+    before = _plain_only.set(True)
+    try:
+        yield
+    finally:
+        _plain_only.reset(before)
 
 
 def dumps(
@@ -138,17 +155,21 @@ def loads(frames: Any, deserialize: bool = True, deserializers: Iterable[str] | 
     Raises:
         FamilyNotAllowed: a value is of another.
         TypeError: a value could not be serialised.
+        NotPlain: it holds what `plain_only` forbids.
     """
     frames = list(frames)
+    plain = _plain_only.get()
 
     def on_map(found: dict[Any, Any]) -> Any:
         if _SERIALIZED in found:
             header, parts = _parts(frames, found[_SERIALIZED])
-            if not deserialize:
+            if plain or not deserialize:
                 return Serialized(header, parts)
             if "compression" in header:
                 parts = decompress(header, parts)
             return merge_and_deserialize(header, parts, deserializers)
+        if plain and (_PICKLED in found or "__Enum__" in found):
+            raise NotPlain
         if _PICKLED in found:
             header, parts = _parts(frames, found[_PICKLED])
             return pickle.loads(header["pickled-obj"], buffers=parts)

@@ -31,9 +31,8 @@ class Serialize:
         return hash(self.data)
 
 
-def to_serialize(data: Any) -> Serialize:
-    """`data`, marked to be serialised."""
-    return Serialize(data)
+to_serialize = Serialize
+"""Marks a value to be serialised."""
 
 
 class _Frames:

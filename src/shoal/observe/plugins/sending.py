@@ -78,20 +78,27 @@ class _InScheduler(SchedulerPlugin):
             self._folder = ""
 
 
-class SchedulerUploadFile(_InScheduler):
+class SchedulerUploadFile(SchedulerPlugin):
     """Sends a file to the scheduler, and imports it if it is a module or an archive of modules."""
+
+    replaces = True  # another one of its name is no mistake: it has a newer file
 
     def __init__(self, filepath: str, load: bool = True) -> None:
         """Read the file.  Raises OSError.  `load`: import it."""
-        super().__init__()
         self.filename = os.path.basename(filepath)
         self.name = f"upload-file-{self.filename}"
         self.load = load
         self.content = Path(filepath).read_bytes()
 
-    async def _send(self, scheduler: Any) -> None:
+    async def start(self, scheduler: Any) -> None:
         """Keep it.  Raises what its modules raise."""
-        keep_file(self._make_folder(), self.filename, self.content, load=self.load)
+        self._scheduler = scheduler
+        keep_file(scheduler.local_directory, self.filename, self.content, load=self.load)
+
+    async def close(self) -> None:
+        """Look there no more, if the folder is about to go; else what was sent stays."""
+        if self._scheduler.status is not Status.running:
+            forget_path(self._scheduler.local_directory)
 
 
 class UploadDirectory(_InScheduler):
