@@ -46,6 +46,7 @@ SUBJECTS: Final = (
     ("agreements", "Agreements"),
     ("executors", "Executors"),
     ("detached", "Detached"),
+    ("servers", "Servers"),
 )
 """A file of `client/control/`, and its class.  One that is built on another stands before it."""
 
@@ -71,6 +72,14 @@ from shoal.client.facing import BlockingBase
 class Blocking{name}(BlockingBase):
     """The blocking face of `{name}`."""
 {methods}'''
+
+SHORTENED = """\
+try:
+            return {call}
+        except BaseException as error:
+            shorten(error)
+            raise\
+"""
 
 ASYNCHRONOUS = '''\
 """The asynchronous client: all that it can do, together.
@@ -170,12 +179,11 @@ def blocking_text(file: str, name: str, source: str) -> str:
     tree = ast.parse(source)
     methods = list(_public_methods(tree, name))
     assert methods, f"control/{file}.py has no class {name} with public methods"
-    return SUBJECT.format(
-        file=file,
-        name=name,
-        imports="\n".join(_imports(tree, f"shoal.client.control.{file}", methods)),
-        methods="".join(_method(method, source) for method in methods),
-    )
+    texts = "".join(_method(method, source) for method in methods)
+    imports = list(_imports(tree, f"shoal.client.control.{file}", methods))
+    if "shorten(" in texts:
+        imports.append("from shoal.client.blocking import shorten")
+    return SUBJECT.format(file=file, name=name, imports="\n".join(imports), methods=texts)
 
 
 def _public_methods(tree: ast.Module, class_name: str) -> Iterator[Method]:
@@ -227,7 +235,7 @@ def _method(method: Method, source: str) -> str:
     assert isinstance(docstring, ast.Expr), f"{method.name} has no docstring"
     assert method.returns is not None, f"{method.name} has no return type"
     marks = [mark.id for mark in method.decorator_list if isinstance(mark, ast.Name)]
-    head = "\n"
+    head, way = "\n", ""
     call = f"self._async.{method.name}"
     if "property" in marks:
         head += "    @property\n"
@@ -238,11 +246,12 @@ def _method(method: Method, source: str) -> str:
         says = any(argument.arg == "asynchronous" for argument in named)
         way = "hand_over" if isinstance(method, ast.AsyncFunctionDef) else "finish"
         call = f"self.{way}({call}, asynchronous)" if says else f"self.{way}({call})"
+    returning = SHORTENED.format(call=call) if way else f"return {call}"
     return (
         f"{head}"
         f"    def {method.name}({ast.unparse(method.args)}) -> {ast.unparse(method.returns)}:\n"
         f"        {ast.get_source_segment(source, docstring)}\n"
-        f"        return {call}\n"
+        f"        {returning}\n"
     )
 
 

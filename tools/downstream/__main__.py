@@ -21,7 +21,7 @@ OURS = (ROOT / "src", ROOT / "drop-in" / "src")
 
 
 def main() -> int:
-    """Run what the command line chooses; 1 if a test passes with `distributed` alone."""
+    """Run what the command line chooses; 1 if a test passes there alone, and has no reason."""
     parser = argparse.ArgumentParser(prog="python -m tools.downstream", description=__doc__)
     parser.add_argument("--oracle", default=os.environ.get(ORACLE), metavar="PYTHON",
                         help="an interpreter with the released distributed")  # fmt: skip
@@ -37,7 +37,8 @@ def main() -> int:
 
 
 def report(suite: Suite, oracle: str) -> bool:
-    """Run one suite on both sides and print what came of it; whether nothing is worse here."""
+    """Run one suite on both sides and print what came of it; whether all that is worse here has a
+    reason."""
     for python in (sys.executable, oracle):
         why_not = suite.why_not(python)
         if why_not:
@@ -52,9 +53,10 @@ def report(suite: Suite, oracle: str) -> bool:
         f"here, in {found.our_seconds:.1f} s to {found.their_seconds:.1f} s; "
         f"{len(found.more)} more pass here alone"
     )
+    reasons = {name: suite.reason_of(name) for name in found.failed}
     for name, why in found.failed.items():
-        print(f"  {name}: {why}", flush=True)
-    return not found.failed
+        print(f"  {name}: {reasons[name] or 'NO REASON'}  [{why}]", flush=True)
+    return all(reasons.values())
 
 
 def _figures(ended: dict[str, list[Ended]]) -> str:

@@ -6,8 +6,8 @@ import os
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,12 @@ class Suite:
     arguments: tuple[str, ...] = ()
     folder: str = ""
     """The variable that names the folder of its tests; empty: they are in the package."""
+    otherwise: Mapping[str, str] = field(default_factory=dict)
+    """Test → one line of reason why it does not pass here."""
+
+    def reason_of(self, name: str) -> str:
+        """The line for a test by its whole name; empty if there is none."""
+        return self.otherwise.get(name.rpartition("::")[2].partition("[")[0], "")
 
     def why_not(self, python: str) -> str:
         """What keeps an interpreter from running it; empty: nothing."""

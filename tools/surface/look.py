@@ -107,6 +107,9 @@ def given_at_birth(cls: type) -> set[str]:
         birth = vars(base).get("__init__")
         if birth is None or base.__module__.partition(".")[0] != OURS:
             continue
+        if getattr(getattr(birth, "__code__", None), "co_filename", "") == "<string>":
+            found |= set(base.__dict__.get("__dataclass_fields__", ()))  # written by `dataclass`
+            continue
         tree = ast.parse(textwrap.dedent(inspect.getsource(birth)))
         found |= {
             node.attr

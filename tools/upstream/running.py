@@ -21,7 +21,7 @@ FILE_SECONDS_MAX: Final = 900
 _ENDS: Final = (0, 1, 5)
 """How pytest ends: all passed, some failed, none was collected."""
 _HERE: Final = Path(__file__).parent
-_PACKAGE: Final = "distributed"
+PACKAGE: Final = "distributed"
 _WHERE: Final = "import importlib.util as u; print(u.find_spec('distributed').origin)"
 
 
@@ -59,7 +59,7 @@ def lay_out(tests: Path, python: str, folder: Path, *, path: tuple[Path, ...] = 
     Raises:
         NoSuchTests: the folder of tests is none.
     """
-    if not (tests / "conftest.py").exists() or not (tests / _PACKAGE / "tests").exists():
+    if not (tests / "conftest.py").exists() or not (tests / PACKAGE / "tests").exists():
         raise NoSuchTests(tests)
     answer = subprocess.run(
         [python, "-P", "-c", _WHERE],
@@ -69,8 +69,8 @@ def lay_out(tests: Path, python: str, folder: Path, *, path: tuple[Path, ...] = 
         check=True,
     )
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(answer.stdout.strip()).parent, folder / _PACKAGE, ignore=ignored)
-    shutil.copytree(tests / _PACKAGE, folder / _PACKAGE, dirs_exist_ok=True, ignore=ignored)
+    shutil.copytree(Path(answer.stdout.strip()).parent, folder / PACKAGE, ignore=ignored)
+    shutil.copytree(tests / PACKAGE, folder / PACKAGE, dirs_exist_ok=True, ignore=ignored)
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(tests / name, folder / name)
 
@@ -90,7 +90,7 @@ def run_file(
     Some seconds to some minutes.  Bounded by FILE_SECONDS_MAX, each test by TEST_SECONDS_MAX.
     """
     settings = "addopts=-p no:asyncio -p no:legacypath --strict-markers"
-    arguments = ["-o", settings, *options, str(folder / _PACKAGE / file)]
+    arguments = ["-o", settings, *options, str(folder / PACKAGE / file)]
     found, death = run_pytest(python, folder, arguments, path=(folder, *path))
     ended = [replace(each, name=each.name.partition("::")[2]) for each in found]
     if death and not any(each.outcome == "failed" and not each.seconds for each in ended):

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from tools.upstream.running import Ended, lay_out, run_file
+from tools.upstream.running import PACKAGE, Ended, lay_out, run_file
+from tools.upstream.verdict import read_endless
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".benchmarks" / "upstream"
@@ -21,7 +22,7 @@ Told = Callable[[str, list[Ended]], None]
 def run_ours(tests: Path, files: Iterable[str], told: Told | None = None) -> dict[str, list[Ended]]:
     """Run files against the drop-in of this checkout, in the interpreter that runs this."""
     path = (ROOT / "src", ROOT / "drop-in" / "src")
-    return _run(sys.executable, tests, files, path=path, told=told)
+    return _run(sys.executable, tests, files, path=path, told=told, left_out=read_endless())
 
 
 def run_theirs(
@@ -48,14 +49,16 @@ def _run(
     *,
     path: tuple[Path, ...] = (),
     told: Told | None = None,
+    left_out: Iterable[str] = (),
 ) -> dict[str, list[Ended]]:
     found = {}
+    options = [f"--deselect={PACKAGE}/{name}" for name in left_out]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         place = Path(folder) / "checkout"
         place.mkdir()
         lay_out(tests, python, place, path=path)
         for file in files:
-            found[file] = run_file(python, place, file, path=path)
+            found[file] = run_file(python, place, file, *options, path=path)
             if told is not None:
                 told(file, found[file])
     return found

@@ -102,6 +102,11 @@ def read_reasons(path: Path = REASONS) -> dict[str, str]:
     }
 
 
+def read_endless(path: Path = REASONS) -> list[str]:
+    """Tests that are not run here."""
+    return list(tomllib.loads(path.read_text(encoding="utf-8")).get("endless", ()))
+
+
 def read_files(group: str, path: Path = FILES) -> list[str]:
     """The files of one group."""
     return list(tomllib.loads(path.read_text(encoding="utf-8"))[group])

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.unbuilt import Actor as Actor
-    from shoal.compat.unbuilt import ActorFuture as ActorFuture
+    from shoal.client.actors import Actor as Actor
+    from shoal.client.actors import ActorFuture as ActorFuture
     from shoal.compat.unbuilt import Adaptive as Adaptive
-    from shoal.compat.unbuilt import BaseActorFuture as BaseActorFuture
+    from shoal.client.actors import BaseActorFuture as BaseActorFuture
     from concurrent.futures import CancelledError as CancelledError
     from shoal.client.client import Client as Client
     from shoal.comms.errors import CommClosedError as CommClosedError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shoal.observe.plugins.installing import PipInstall as PipInstall
     from shoal.client.coordination import Pub as Pub
     from shoal.client.coordination import Queue as Queue
-    from shoal.compat.unbuilt import Reschedule as Reschedule
+    from shoal.errors import Reschedule as Reschedule
     from shoal.compat.unbuilt import SSHCluster as SSHCluster
     from shoal.scheduler.shell.service import Scheduler as Scheduler
     from shoal.observe.hooks import SchedulerPlugin as SchedulerPlugin
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from shoal.deploy.spec import SpecCluster as SpecCluster
     from shoal.observe.status import Status as Status
     from shoal.client.coordination import Sub as Sub
-    from shoal.compat.unbuilt import SubprocessCluster as SubprocessCluster
+    from shoal.deploy.subprocess import SubprocessCluster as SubprocessCluster
     from builtins import TimeoutError as TimeoutError
     from shoal.observe.plugins.sending import UploadDirectory as UploadDirectory
     from shoal.observe.plugins.sending import UploadFile as UploadFile
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from shoal.compat.system import __version__ as __version__
     from shoal.client.completing import as_completed as as_completed
     from dask.config import config as config
-    from shoal.compat.unbuilt import connect as connect
+    from shoal.compat.comm.core import connect as connect
     import dask as dask
     from shoal.client.client import default_client as default_client
     from shoal.client.detaching import fire_and_forget as fire_and_forget
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from shoal.client.ended_tasks import get_task_metadata as get_task_metadata
     from shoal.compat.unbuilt import get_task_stream as get_task_stream
     from shoal.worker.shell.context import get_worker as get_worker
-    from shoal.compat.unbuilt import local_client as local_client
+    from shoal.client.current import local_client as local_client
     from shoal.compat.unbuilt import performance_report as performance_report
     from shoal.observe.saying import print as print
     from shoal.client.progress import progress as progress
-    from shoal.compat.seceding import rejoin as rejoin
-    from shoal.compat.unbuilt import rpc as rpc
-    from shoal.compat.seceding import secede as secede
+    from shoal.observe.inside import rejoin as rejoin
+    from shoal.compat.servers.calling import rpc as rpc
+    from shoal.observe.inside import secede as secede
     from shoal.compat.unbuilt import span as span
     from shoal.compat.functions import sync as sync
     from shoal.client.waiting import wait as wait

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.unbuilt import Actor as Actor
-    from shoal.compat.unbuilt import ActorFuture as ActorFuture
-    from shoal.compat.unbuilt import BaseActorFuture as BaseActorFuture
+    from shoal.client.actors import Actor as Actor
+    from shoal.client.actors import ActorFuture as ActorFuture
+    from shoal.client.actors import BaseActorFuture as BaseActorFuture
+    from shoal.client.actors import EagerActorFuture as EagerActorFuture
 
-    __all__ = ['Actor', 'ActorFuture', 'BaseActorFuture']
+    __all__ = ['Actor', 'ActorFuture', 'BaseActorFuture', 'EagerActorFuture']
 
 become(__name__)

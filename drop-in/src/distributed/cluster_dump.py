@@ -9,8 +9,9 @@ from shoal.compat.shim import become
 if TYPE_CHECKING:
     from shoal.observe.dumps import DumpArtefact as DumpArtefact
     from shoal.observe.dumps import plain as _tuple_to_list
+    from shoal.observe.dumps import load_dump as load_cluster_dump
     from shoal.observe.dumps import write_state as write_state
 
-    __all__ = ['DumpArtefact', 'write_state']
+    __all__ = ['DumpArtefact', 'load_cluster_dump', 'write_state']
 
 become(__name__)

@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.comm.core import Comm as Comm
     from shoal.comms.errors import CommClosedError as CommClosedError
+    from shoal.compat.servers.pool import ConnectionPool as ConnectionPool
+    from shoal.compat.servers.calling import PooledRPCCall as PooledRPCCall
+    from shoal.compat.servers.errors import RPCClosed as RPCClosed
+    from shoal.compat.servers.server import Server as Server
     from shoal.observe.status import Status as Status
+    from shoal.observe.handling import expects_comm as _expects_comm
     from shoal.compat.raising import clean_exception as clean_exception
     from shoal.compat.raising import coerce_to_address as coerce_to_address
-    from shoal.compat.unbuilt import connect as connect
+    from shoal.compat.comm.core import connect as connect
     from shoal.compat.raising import error_message as error_message
-    from shoal.compat.unbuilt import rpc as rpc
+    from shoal.compat.addresses import get_address_host_port as get_address_host_port
+    from shoal.compat.comm.core import listen as listen
+    from shoal.compat.servers.server import logger as logger
+    from shoal.compat.addresses import normalize_address as normalize_address
+    from shoal.compat.servers.calling import pingpong as pingpong
+    from shoal.compat.servers.calling import rpc as rpc
+    from shoal.compat.servers.calling import send_recv as send_recv
 
-    __all__ = ['CommClosedError', 'Status', 'clean_exception', 'coerce_to_address', 'connect', 'error_message', 'rpc']
+    __all__ = ['Comm', 'CommClosedError', 'ConnectionPool', 'PooledRPCCall', 'RPCClosed', 'Server', 'Status', 'clean_exception', 'coerce_to_address', 'connect', 'error_message', 'get_address_host_port', 'listen', 'logger', 'normalize_address', 'pingpong', 'rpc', 'send_recv']
 
 become(__name__)

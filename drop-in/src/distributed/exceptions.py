@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.unbuilt import Reschedule as Reschedule
+    from shoal.errors import Reschedule as Reschedule
     from shoal.client.errors import WorkersLate as WorkerStartTimeoutError
 
     __all__ = ['Reschedule', 'WorkerStartTimeoutError']

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.observe.plugins.collecting import CollectTaskMetaDataPlugin as CollectTaskMetaDataPlugin
+    from shoal.observe.overview import ErredTask as ErredTask
     from shoal.errors import KilledWorker as KilledWorker
+    from shoal.observe.memory import MemoryState as MemoryState
+    from shoal.errors import NoValidWorkerError as NoValidWorkerError
+    from shoal.errors import NoWorkerError as NoWorkerError
     from shoal.scheduler.shell.service import Scheduler as Scheduler
+    from shoal.observe.groups import TaskGroup as TaskGroup
     from shoal.observe.views import TaskView as TaskState
     from shoal.observe.views import WorkerView as WorkerState
     from shoal.compat.system import scheduler_logger as logger
 
-    __all__ = ['KilledWorker', 'Scheduler', 'TaskState', 'WorkerState', 'logger']
+    __all__ = ['CollectTaskMetaDataPlugin', 'ErredTask', 'KilledWorker', 'MemoryState', 'NoValidWorkerError', 'NoWorkerError', 'Scheduler', 'TaskGroup', 'TaskState', 'WorkerState', 'logger']
 
 become(__name__)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.seceding import ThreadPoolExecutor as ThreadPoolExecutor
     from shoal.compat.seceding import rejoin as rejoin
     from shoal.compat.seceding import secede as secede
 
-    __all__ = ['rejoin', 'secede']
+    __all__ = ['ThreadPoolExecutor', 'rejoin', 'secede']
 
 become(__name__)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from shoal.compat.functions import iscoroutinefunction as iscoroutinefunction
     from shoal.compat.texts import json_load_robust as json_load_robust
     from dask.utils import key_split as key_split
-    from shoal.compat.texts import key_split_group as key_split_group
+    from shoal.observe.groups import key_split_group as key_split_group
     from shoal.compat.error_logging import log_errors as log_errors
     from shoal.compat.files import nbytes as nbytes
     from shoal.compat.looping import offload as offload

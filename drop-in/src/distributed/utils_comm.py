@@ -8,12 +8,13 @@ from shoal.compat.shim import become
 
 if TYPE_CHECKING:
     from shoal.compat.packing import WrappedKey as WrappedKey
+    from shoal.compat.servers.gathering import gather_from_workers as gather_from_workers
     from shoal.compat.packing import pack_data as pack_data
     from shoal.compat.packing import retry as retry
     from shoal.compat.packing import retry_operation as retry_operation
     from shoal.compat.packing import subs_multiple as subs_multiple
     from shoal.compat.packing import unpack_remotedata as unpack_remotedata
 
-    __all__ = ['WrappedKey', 'pack_data', 'retry', 'retry_operation', 'subs_multiple', 'unpack_remotedata']
+    __all__ = ['WrappedKey', 'gather_from_workers', 'pack_data', 'retry', 'retry_operation', 'subs_multiple', 'unpack_remotedata']
 
 become(__name__)

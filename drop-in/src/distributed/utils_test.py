@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.testing.comms import BarrierGetData as BarrierGetData
+    from shoal.testing.blocking import BlockedExecute as BlockedExecute
+    from shoal.testing.blocking import BlockedGatherDep as BlockedGatherDep
+    from shoal.testing.blocking import BlockedGetData as BlockedGetData
+    from shoal.testing.blocking import BlockedInstantiateNanny as BlockedInstantiateNanny
+    from shoal.testing.blocking import BlockedKillNanny as BlockedKillNanny
+    from shoal.testing.comms import BrokenComm as BrokenComm
     from shoal.testing.watching import NO_AMM as NO_AMM
+    from shoal.testing.freezing import NoSchedulerDelayWorker as NoSchedulerDelayWorker
+    from shoal.testing.surroundings import SizeOf as SizeOf
+    from shoal.testing.blocking import TaskStateMetadataPlugin as TaskStateMetadataPlugin
+    from shoal.testing.comms import LockedComm as _LockedComm
+    from shoal.testing.comms import LockedCommPool as _LockedCommPool
+    from shoal.testing.blocking import UnhashableCallable as _UnhashableCallable
     from shoal.testing.fixtures import a as a
     from shoal.testing.reaching import assert_can_connect as assert_can_connect
     from shoal.testing.reaching import assert_can_connect_from_everywhere_4 as assert_can_connect_from_everywhere_4
@@ -46,12 +59,16 @@ if TYPE_CHECKING:
     from shoal.testing.reaching import fetch_metrics as fetch_metrics
     from shoal.testing.reaching import fetch_metrics_body as fetch_metrics_body
     from shoal.testing.reaching import fetch_metrics_sample_names as fetch_metrics_sample_names
+    from shoal.testing.comms import freeze_batched_send as freeze_batched_send
+    from shoal.testing.freezing import freeze_data_fetching as freeze_data_fetching
     from shoal.testing.clusters import gen_cluster as gen_cluster
     from shoal.testing.surroundings import gen_nbytes as gen_nbytes
     from shoal.testing.clusters import gen_test as gen_test
     from shoal.testing.certificates import gen_tls_cluster as gen_tls_cluster
     from shoal.testing.surroundings import get_cert as get_cert
+    from shoal.testing.certificates import get_client_ssl_context as get_client_ssl_context
     from shoal.testing.surroundings import get_dashboard_port as get_dashboard_port
+    from shoal.testing.certificates import get_server_ssl_context as get_server_ssl_context
     from shoal.testing.surroundings import has_ipv6 as has_ipv6
     from shoal.testing.surroundings import has_pytestmark as has_pytestmark
     from shoal.testing.bodies import identity as identity
@@ -99,7 +116,11 @@ if TYPE_CHECKING:
     from shoal.testing.leaks import wait_active_children as wait_active_children
     from shoal.testing.surroundings import wait_for_log_line as wait_for_log_line
     from shoal.testing.watching import wait_for_state as wait_for_state
+    from shoal.testing.comms import wait_for_stimulus as wait_for_stimulus
+    from shoal.testing.worker_states import worker_state as ws
+    from shoal.testing.worker_states import worker_state_with_running_task as ws_with_running_task
+    from shoal.testing.certificates import xfail_ssl_issue5601 as xfail_ssl_issue5601
 
-    __all__ = ['NO_AMM', 'a', 'assert_can_connect', 'assert_can_connect_from_everywhere_4', 'assert_can_connect_from_everywhere_4_6', 'assert_can_connect_from_everywhere_6', 'assert_can_connect_locally_4', 'assert_can_connect_locally_6', 'assert_cannot_connect', 'assert_story', 'assert_valid_story', 'async_poll_for', 'asyncinc', 'b', 'block_on_event', 'bump_rlimit', 'c', 'captured_context_meter', 'captured_handler', 'captured_logger', 'check_instances', 'check_process_leak', 'check_thread_leak', 'clean', 'cleanup', 'client', 'client_no_amm', 'client_secondary', 'cluster', 'cluster_fixture', 'config_for_cluster_tests', 'dec', 'div', 'double', 'end_cluster', 'ensure_no_new_clients', 'fetch_metrics', 'fetch_metrics_body', 'fetch_metrics_sample_names', 'gen_cluster', 'gen_nbytes', 'gen_test', 'gen_tls_cluster', 'get_cert', 'get_dashboard_port', 'has_ipv6', 'has_pytestmark', 'identity', 'inc', 'lock_inc', 'loop', 'loop_in_thread', 'map_varying', 'mul', 'name_of_test', 'new_config', 'new_config_file', 'no_time_resync', 'nodebug', 'nodebug_setup_module', 'nodebug_teardown_module', 'original_config', 'padded_time', 'poll_for', 'popen', 'raises_with_cause', 'randominc', 'relative_frame_linenumber', 'requires_default_ports', 'requires_ipv6', 'reset_config', 'run_for', 's', 'save_sys_modules', 'slowadd', 'slowdec', 'slowdouble', 'slowidentity', 'slowinc', 'slowsum', 'start_cluster', 'term_or_kill_active_children', 'throws', 'tls_config', 'tls_only_config', 'tls_only_security', 'tls_security', 'validate_state', 'varying', 'wait_active_children', 'wait_for_log_line', 'wait_for_state']
+    __all__ = ['BarrierGetData', 'BlockedExecute', 'BlockedGatherDep', 'BlockedGetData', 'BlockedInstantiateNanny', 'BlockedKillNanny', 'BrokenComm', 'NO_AMM', 'NoSchedulerDelayWorker', 'SizeOf', 'TaskStateMetadataPlugin', 'a', 'assert_can_connect', 'assert_can_connect_from_everywhere_4', 'assert_can_connect_from_everywhere_4_6', 'assert_can_connect_from_everywhere_6', 'assert_can_connect_locally_4', 'assert_can_connect_locally_6', 'assert_cannot_connect', 'assert_story', 'assert_valid_story', 'async_poll_for', 'asyncinc', 'b', 'block_on_event', 'bump_rlimit', 'c', 'captured_context_meter', 'captured_handler', 'captured_logger', 'check_instances', 'check_process_leak', 'check_thread_leak', 'clean', 'cleanup', 'client', 'client_no_amm', 'client_secondary', 'cluster', 'cluster_fixture', 'config_for_cluster_tests', 'dec', 'div', 'double', 'end_cluster', 'ensure_no_new_clients', 'fetch_metrics', 'fetch_metrics_body', 'fetch_metrics_sample_names', 'freeze_batched_send', 'freeze_data_fetching', 'gen_cluster', 'gen_nbytes', 'gen_test', 'gen_tls_cluster', 'get_cert', 'get_client_ssl_context', 'get_dashboard_port', 'get_server_ssl_context', 'has_ipv6', 'has_pytestmark', 'identity', 'inc', 'lock_inc', 'loop', 'loop_in_thread', 'map_varying', 'mul', 'name_of_test', 'new_config', 'new_config_file', 'no_time_resync', 'nodebug', 'nodebug_setup_module', 'nodebug_teardown_module', 'original_config', 'padded_time', 'poll_for', 'popen', 'raises_with_cause', 'randominc', 'relative_frame_linenumber', 'requires_default_ports', 'requires_ipv6', 'reset_config', 'run_for', 's', 'save_sys_modules', 'slowadd', 'slowdec', 'slowdouble', 'slowidentity', 'slowinc', 'slowsum', 'start_cluster', 'term_or_kill_active_children', 'throws', 'tls_config', 'tls_only_config', 'tls_only_security', 'tls_security', 'validate_state', 'varying', 'wait_active_children', 'wait_for_log_line', 'wait_for_state', 'wait_for_stimulus', 'ws', 'ws_with_running_task', 'xfail_ssl_issue5601']
 
 become(__name__)

@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.unbuilt import Reschedule as Reschedule
+    from shoal.errors import Reschedule as Reschedule
     from shoal.observe.status import Status as Status
     from shoal.worker.shell.service import Worker as Worker
+    from shoal.compat.speeds import benchmark_disk as benchmark_disk
+    from shoal.compat.speeds import benchmark_memory as benchmark_memory
+    from shoal.compat.speeds import benchmark_network as benchmark_network
     from shoal.compat.serving import dumps_function as dumps_function
+    from shoal.compat.raising import error_message as error_message
+    from shoal.compat.serving import fail_hard as fail_hard
     from shoal.client.client import get_client as get_client
     from shoal.worker.shell.context import get_worker as get_worker
     from shoal.compat.system import worker_logger as logger
     from shoal.observe.saying import print as print
-    from shoal.compat.seceding import secede as secede
+    from shoal.observe.inside import secede as secede
     from dask.context import thread_state as thread_state
     from shoal.observe.saying import warn as warn
 
-    __all__ = ['Reschedule', 'Status', 'Worker', 'dumps_function', 'get_client', 'get_worker', 'logger', 'print', 'secede', 'thread_state', 'warn']
+    __all__ = ['Reschedule', 'Status', 'Worker', 'benchmark_disk', 'benchmark_memory', 'benchmark_network', 'dumps_function', 'error_message', 'fail_hard', 'get_client', 'get_worker', 'logger', 'print', 'secede', 'thread_state', 'warn']
 
 become(__name__)

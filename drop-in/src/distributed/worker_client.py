@@ -9,7 +9,7 @@ from shoal.compat.shim import become
 if TYPE_CHECKING:
     from shoal.client.client import get_client as get_client
     from shoal.worker.shell.context import get_worker as get_worker
-    from shoal.compat.unbuilt import local_client as local_client
+    from shoal.client.current import local_client as local_client
     from shoal.client.current import worker_client as worker_client
 
     __all__ = ['get_client', 'get_worker', 'local_client', 'worker_client']

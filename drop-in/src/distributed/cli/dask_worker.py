@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.ports import apportion_ports as _apportion_ports
     from shoal.cli.worker import worker as main
 
     __all__ = ['main']

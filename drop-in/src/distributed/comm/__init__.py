@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.comm.core import Comm as Comm
     from shoal.comms.errors import CommClosedError as CommClosedError
+    from shoal.compat.comm.registry import backends as backends
+    from shoal.compat.comm.core import connect as connect
     from shoal.compat.addresses import get_address_host as get_address_host
     from shoal.compat.addresses import get_address_host_port as get_address_host_port
+    from shoal.compat.addresses import get_local_address_for as get_local_address_for
+    from shoal.compat.addresses import get_tcp_server_address as get_tcp_server_address
+    from shoal.compat.addresses import get_tcp_server_addresses as get_tcp_server_addresses
+    from shoal.compat.comm.core import listen as listen
     from shoal.compat.addresses import normalize_address as normalize_address
     from shoal.compat.addresses import parse_address as parse_address
     from shoal.compat.addresses import parse_host_port as parse_host_port
@@ -17,6 +24,6 @@ if TYPE_CHECKING:
     from shoal.compat.addresses import unparse_address as unparse_address
     from shoal.compat.addresses import unparse_host_port as unparse_host_port
 
-    __all__ = ['CommClosedError', 'get_address_host', 'get_address_host_port', 'normalize_address', 'parse_address', 'parse_host_port', 'resolve_address', 'unparse_address', 'unparse_host_port']
+    __all__ = ['Comm', 'CommClosedError', 'backends', 'connect', 'get_address_host', 'get_address_host_port', 'get_local_address_for', 'get_tcp_server_address', 'get_tcp_server_addresses', 'listen', 'normalize_address', 'parse_address', 'parse_host_port', 'resolve_address', 'unparse_address', 'unparse_host_port']
 
 become(__name__)

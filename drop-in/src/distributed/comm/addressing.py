@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.addresses import address_from_user_args as address_from_user_args
+    from shoal.compat.addresses import addresses_from_user_args as addresses_from_user_args
     from shoal.compat.addresses import get_address_host as get_address_host
     from shoal.compat.addresses import get_address_host_port as get_address_host_port
+    from shoal.compat.addresses import get_local_address_for as get_local_address_for
     from shoal.compat.addresses import normalize_address as normalize_address
     from shoal.compat.addresses import parse_address as parse_address
     from shoal.compat.addresses import parse_host_port as parse_host_port
     from shoal.compat.addresses import resolve_address as resolve_address
     from shoal.compat.addresses import unparse_address as unparse_address
     from shoal.compat.addresses import unparse_host_port as unparse_host_port
+    from shoal.compat.addresses import uri_from_host_port as uri_from_host_port
 
-    __all__ = ['get_address_host', 'get_address_host_port', 'normalize_address', 'parse_address', 'parse_host_port', 'resolve_address', 'unparse_address', 'unparse_host_port']
+    __all__ = ['address_from_user_args', 'addresses_from_user_args', 'get_address_host', 'get_address_host_port', 'get_local_address_for', 'normalize_address', 'parse_address', 'parse_host_port', 'resolve_address', 'unparse_address', 'unparse_host_port', 'uri_from_host_port']
 
 become(__name__)

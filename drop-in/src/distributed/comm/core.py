@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.comm.core import BaseListener as BaseListener
+    from shoal.compat.comm.core import Comm as Comm
     from shoal.comms.errors import CommClosedError as CommClosedError
+    from shoal.compat.comm.core import Connector as Connector
+    from shoal.compat.comm.errors import FatalCommClosedError as FatalCommClosedError
+    from shoal.compat.comm.core import Listener as Listener
+    from shoal.compat.comm.core import connect as connect
+    from shoal.compat.comm.core import listen as listen
 
-    __all__ = ['CommClosedError']
+    __all__ = ['BaseListener', 'Comm', 'CommClosedError', 'Connector', 'FatalCommClosedError', 'Listener', 'connect', 'listen']
 
 become(__name__)

@@ -8,14 +8,17 @@ from shoal.compat.shim import become
 
 if TYPE_CHECKING:
     from shoal.compat.serialising.streams import OFFLOAD_THRESHOLD as OFFLOAD_THRESHOLD
+    from shoal.compat.addresses import ensure_concrete_host as ensure_concrete_host
     from shoal.compat.serialising.streams import from_frames as from_frames
     from shoal.compat.functions import get_ip as get_ip
     from shoal.compat.functions import get_ipv6 as get_ipv6
+    from shoal.compat.addresses import get_tcp_server_address as get_tcp_server_address
+    from shoal.compat.addresses import get_tcp_server_addresses as get_tcp_server_addresses
     from shoal.compat.serialising.memory import nbytes as nbytes
     from shoal.compat.looping import offload as offload
     from shoal.compat.serialising.sizes import safe_sizeof as safe_sizeof
     from shoal.compat.serialising.streams import to_frames as to_frames
 
-    __all__ = ['OFFLOAD_THRESHOLD', 'from_frames', 'get_ip', 'get_ipv6', 'nbytes', 'offload', 'safe_sizeof', 'to_frames']
+    __all__ = ['OFFLOAD_THRESHOLD', 'ensure_concrete_host', 'from_frames', 'get_ip', 'get_ipv6', 'get_tcp_server_address', 'get_tcp_server_addresses', 'nbytes', 'offload', 'safe_sizeof', 'to_frames']
 
 become(__name__)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shoal.deploy.job import ProcessInterface as ProcessInterface
     from shoal.compat.unbuilt import SSHCluster as SSHCluster
     from shoal.deploy.spec import SpecCluster as SpecCluster
-    from shoal.compat.unbuilt import SubprocessCluster as SubprocessCluster
+    from shoal.deploy.subprocess import SubprocessCluster as SubprocessCluster
 
     __all__ = ['Adaptive', 'Cluster', 'LocalCluster', 'ProcessInterface', 'SSHCluster', 'SpecCluster', 'SubprocessCluster']
 

@@ -8,6 +8,7 @@ from shoal.compat.shim import become
 
 if TYPE_CHECKING:
     from shoal.deploy.cluster import Cluster as Cluster
+    from shoal.compat.functions import exponential_backoff as _exponential_backoff
 
     __all__ = ['Cluster']
 

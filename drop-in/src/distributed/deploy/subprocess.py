@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.unbuilt import SubprocessCluster as SubprocessCluster
+    from shoal.deploy.subprocess import SubprocessCluster as SubprocessCluster
+    from shoal.deploy.subprocess import SubprocessScheduler as SubprocessScheduler
+    from shoal.deploy.subprocess import SubprocessWorker as SubprocessWorker
 
-    __all__ = ['SubprocessCluster']
+    __all__ = ['SubprocessCluster', 'SubprocessScheduler', 'SubprocessWorker']
 
 become(__name__)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.progress_bars import ProgressBar as ProgressBar
+    from shoal.compat.progress_bars import TextProgressBar as TextProgressBar
     from shoal.client.progress import progress as progress
 
-    __all__ = ['progress']
+    __all__ = ['ProgressBar', 'TextProgressBar', 'progress']
 
 become(__name__)
