@@ -9,11 +9,11 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from shoal import Client, Future
+from shoal import BaseActorFuture, Client, Future
 
 Scenario = Callable[..., Awaitable[None]]
 
-GIVEN = (Future,)
+GIVEN = (Future, BaseActorFuture)
 """Types of what a call gives that could be awaited itself."""
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError
 import pytest
 
 from shoal import Client, as_completed, wait
+from shoal.client.errors import TakenKeyWarning
 from tests.cluster.faces import ask
 
 
@@ -301,7 +302,8 @@ def test_the_first_run_spec_of_a_key_wins(play):
     async def scenario(client):
         future = client.submit(inc, 41, key="shared")
         await ask(future.result())
-        again = client.submit(fail, 0, key="shared")
+        with pytest.warns(TakenKeyWarning, match="another call"):
+            again = client.submit(fail, 0, key="shared")
         assert await ask(again.result()) == 42
 
     play(scenario)

@@ -22,6 +22,7 @@ from shoal.protocol.messages import RegisterWorker
 from shoal.protocol.plugins import AddPlugins, AskNanny, RemovePlugin
 from shoal.protocol.running import Outcome
 from shoal.worker.shell.errors import WorkerRefused
+from tests.until import until
 
 
 @contextlib.contextmanager
@@ -118,8 +119,7 @@ def test_a_worker_that_goes_while_a_hook_takes_its_time_is_forgotten():
             assert len(scheduler.workers) == 1
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
-            while scheduler.workers:
-                await asyncio.sleep(0)
+            await until(lambda: not scheduler.workers)
 
     reached = asyncio.Event()
     asyncio.run(scenario())
@@ -198,8 +198,7 @@ def test_what_a_plugin_tells_as_it_is_set_up_is_heard():
         async with Scheduler(protocol="inproc") as scheduler:
             await scheduler.register_worker_plugin(None, Telling(), "telling")
             async with Worker(scheduler.address):
-                while not scheduler.get_events("of plugins"):
-                    await asyncio.sleep(0)
+                await until(lambda: scheduler.get_events("of plugins"))
 
     asyncio.run(scenario())
 
@@ -280,8 +279,7 @@ def test_what_is_registered_for_nannies_while_workers_plugins_are_set_up_is_not_
             peer = Asked()
             message = RegisterWorker("inproc://w", "w", 1, 0, 1, "h", has_nanny=True)
             preparing = asyncio.ensure_future(scheduler.hooks._prepare_all(peer, message))
-            while not peer.asked:
-                await asyncio.sleep(0)
+            await until(lambda: peer.asked)
             await scheduler.register_nanny_plugin(None, Noting(), "noting")
             await scheduler.unregister_worker_plugin(None, "marking")
             peer.go_on.set()

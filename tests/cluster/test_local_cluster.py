@@ -15,7 +15,7 @@ import dask
 import psutil
 import pytest
 
-from shoal import Client, LocalCluster
+from shoal import Client, LocalCluster, Worker
 from shoal.client.errors import WorkersLate
 from shoal.comms import ListenError
 from shoal.deploy.errors import ClusterClosed, UnknownOptions, WrongWith
@@ -281,8 +281,7 @@ def test_unknown_options_are_named() -> None:
         {"security": True},
         {"protocol": "tls://"},
         {"protocol": "inproc://", "processes": True},
-        {"interface": "lo"},
-        {"executor": "offload"},
+        {"services": {"a": 1}},
         {"env": {"A": "b"}},
         {"worker_class": object, "processes": True},
     ],
@@ -313,6 +312,72 @@ def test_a_port_may_be_asked_for_and_may_be_taken() -> None:
         for processes in (True, False):
             with pytest.raises(ListenError, match=str(port)):
                 LocalCluster(n_workers=0, processes=processes, scheduler_port=port)
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_no_client_is_made_for_a_closed_cluster(asynchronous: bool) -> None:
+    cluster = LocalCluster(n_workers=0, processes=False, dashboard_address=None)
+    cluster.close()
+    with pytest.raises(RuntimeError, match="already closed or closing Cluster"):
+        Client(cluster, asynchronous=asynchronous)
+
+
+@pytest.mark.parametrize(
+    "options", [{"host": "tcp://127.0.0.1"}, {"interface": "lo"}, {"host": "", "protocol": "tcp"}]
+)
+def test_where_it_listens_may_be_said_in_several_ways(options: dict[str, Any]) -> None:
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=None, **options) as cluster:
+        assert cluster.scheduler_address.startswith("tcp://")
+        with Client(f"tcp://127.0.0.1:{cluster.scheduler.port}", security=cluster.token) as client:
+            assert client.nthreads() == {}
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_a_scheduler_refuses_what_it_is_told_to_refuse(processes: bool) -> None:
+    options: dict[str, Any] = {"processes": processes, "dashboard_address": None, "n_workers": 0}
+    with (
+        LocalCluster(blocked_handlers=["run_function"], **options) as cluster,
+        Client(cluster) as client,
+        pytest.raises(ValueError, match=r"'run_function' handler .* disallowed in Scheduler"),
+    ):
+        client.run_on_scheduler(os.getpid)
+
+
+def test_workers_refuse_what_they_are_told_to_refuse() -> None:
+    with dask.config.set({"distributed.worker.blocked-handlers": ["run"]}):
+        cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=None)
+    with cluster, Client(cluster) as client:
+        with pytest.raises(ValueError, match="'run' handler has been explicitly disallowed"):
+            client.run(os.getpid)
+        assert client.submit(abs, -1).result() == 1
+
+
+def test_a_cluster_shows_what_it_has_and_what_its_workers_are_made_of() -> None:
+    options: dict[str, Any] = {"processes": False, "dashboard_address": None}
+    with LocalCluster(n_workers=2, threads_per_worker=2, memory_limit="2GiB", **options) as cluster:
+        assert repr(cluster).endswith("workers=2, threads=4, memory=4.00 GiB)")
+        assert list(cluster.worker_spec) == [0, 1]
+        assert cluster.worker_spec[0]["cls"] is Worker
+        assert cluster.worker_spec[0]["options"]["nthreads"] == 2
+        assert list(cluster.new_worker_spec()) == [2]
+    with LocalCluster(n_workers=1, threads_per_worker=2, memory_limit=0, **options) as cluster:
+        assert repr(cluster).endswith("workers=1, threads=2)")
+
+
+def test_a_blocking_cluster_is_asynchronous_on_its_own_loop() -> None:
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster:
+
+        async def look() -> bool:
+            return cluster.asynchronous
+
+        assert cluster.sync(look)
+        assert not cluster.asynchronous
+        assert cluster.scheduler.loop is cluster.loop
+
+
+def test_a_cluster_that_takes_longer_to_start_than_it_may_is_late() -> None:
+    with pytest.raises(TimeoutError):
+        LocalCluster(n_workers=1, death_timeout=1e-9, dashboard_address=None)
 
 
 def test_a_cluster_gives_the_client_that_is_there_or_makes_one() -> None:

@@ -58,7 +58,7 @@ def test_services_in_processes_remember_what_they_log():
         client.submit(log, "hello %s", "you", name="distributed.worker").result()
         lines = client.get_scheduler_logs()
         assert all(level == "INFO" for level, _ in lines)
-        assert "has joined" in lines[0][1]
+        assert any("has joined" in text for _, text in lines)
         assert client.get_scheduler_logs(1) == lines[:1]
         assert client.get_scheduler_logs(0) == ()
         ((address, lines),) = client.get_worker_logs(n=1).items()

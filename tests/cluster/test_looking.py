@@ -10,7 +10,7 @@ import dask
 import pytest
 
 from shoal import Client, LocalCluster, wait
-from shoal.observe.dumps import DumpArtefact
+from shoal.observe.dumps import DumpArtefact, load_dump
 from shoal.observe.plugins.dumping import ClusterDump
 from shoal.observe.versions import VersionMismatchWarning
 from tests.cluster.faces import ask
@@ -209,6 +209,7 @@ def test_a_dump_has_all_that_is_known_and_is_read_again(play, tmp_path):
             await ask(client.dump_cluster_state(path, format="text"))
         for url in (f"{path}.msgpack.gz", f"{path}.yaml", f"file://{path}-there.msgpack.gz"):
             dump = DumpArtefact.from_url(url)
+            assert load_dump(url).keys() == dump.keys()
             assert [task["key"] for task in dump.scheduler_tasks_in_state("memory")] == ["x"]
             assert [task["key"] for task in dump.worker_tasks_in_state("memory")] == ["x"]
             (failed,) = dump.scheduler_tasks_in_state("erred")

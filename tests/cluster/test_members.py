@@ -192,6 +192,21 @@ def test_a_worker_that_can_not_close_is_told_of_in_time() -> None:
         client.wait_for_workers(2, timeout=20)
 
 
+def test_a_worker_that_hangs_is_killed_when_it_is_restarted(caplog) -> None:
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=True) as cluster,
+        Client(cluster) as client,
+    ):
+        hung = cluster.workers[0]
+        pid, hung.held_seconds_max = hung.pid, 0.2
+        os.kill(pid, signal.SIGSTOP)
+        outcome = client.restart_workers([hung.worker_address], timeout=20)
+        assert list(outcome.values()) == ["OK"]
+        assert hung.pid != pid
+        assert client.submit(abs, -1).result(timeout=10) == 1
+    assert "was sent away, and something holds it: it is killed" in caplog.text
+
+
 def test_who_is_not_back_in_time_is_named_in_the_error() -> None:
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, processes=True) as cluster,

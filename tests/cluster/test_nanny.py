@@ -17,7 +17,7 @@ import pytest
 from shoal import Client, LocalCluster, Nanny, Scheduler, Worker, get_worker
 from shoal.comms import AuthenticationError
 from shoal.comms.scheduler_file import write_scheduler_file
-from shoal.errors import KilledWorker, UnsupportedOption
+from shoal.errors import KilledWorker, UnknownInterface, UnsupportedOption
 from shoal.nanny.errors import (
     CrashLoop,
     NoSchedulerGiven,
@@ -306,7 +306,10 @@ def test_a_nanny_without_a_token_is_told_where_to_get_one(
     ("options", "kind"),
     [
         ({"data": dict}, UnsupportedOption),
-        ({"worker_class": Worker}, UnsupportedOption),
+        ({"services": {"a": 1}}, UnsupportedOption),
+        ({"security": True}, UnsupportedOption),
+        ({"interface": "nowhere0"}, UnknownInterface),
+        ({"worker_class": "shoal.Nothing"}, ImportError),
         ({"fruit": "apple"}, UnknownOption),
         ({"nthreads": 0}, ValueError),
         ({"memory_limit": "much"}, ValueError),
@@ -330,7 +333,44 @@ def test_every_option_that_a_nanny_passes_on_is_one_of_a_worker() -> None:
     assert passed <= set(inspect.signature(Worker).parameters)
 
 
+class NamedWorker(Worker):
+    """A worker that can be told from others."""
+
+    said = "it is one of ours"
+
+
+class OwnNanny(Nanny):
+    """A nanny that can be told from others."""
+
+
+def test_a_nanny_may_have_a_worker_of_a_class_of_its_own_in_a_cluster_of_nannies() -> None:
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, worker_class=OwnNanny, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        (nanny,) = cluster.workers.values()
+        assert isinstance(nanny, OwnNanny)
+        assert list(client.run(os.getpid).values()) == [nanny.pid]
+
+        async def start() -> Nanny:
+            return await Nanny(
+                cluster.scheduler_address,
+                nthreads=1,
+                worker_class=NamedWorker,
+                token=cluster.token,
+                interface="lo",
+            )
+
+        other = cluster.sync(start)
+        said = client.run(lambda dask_worker: getattr(dask_worker, "said", ""))
+        assert said == {nanny.worker_address: "", other.worker_address: NamedWorker.said}
+        cluster.sync(other.close)
+
+
 def test_the_workers_of_a_cluster_may_be_asked_for_as_nannies() -> None:
     with LocalCluster(n_workers=1, threads_per_worker=1, worker_class=Nanny) as cluster:
         assert cluster.processes
+        assert isinstance(cluster.workers[0], Nanny)
         assert cluster.workers[0].is_alive()

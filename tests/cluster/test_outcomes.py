@@ -102,7 +102,7 @@ async def of_run(client):
 
 async def of_unpicklable_graph(client):
     future = client.submit(inc, 1)
-    with pytest.raises(TypeError, match="Could not pickle"):
+    with pytest.raises(TypeError, match="Could not serialize"):
         await ask(client.get({"x": (inc, threading.Lock()), "y": (inc, "x")}, "y"))
     assert await ask(future.result()) == 2
 
@@ -210,5 +210,22 @@ def test_a_method_of_upstream_that_is_not_there_says_so(play):
         assert not hasattr(client, "profile")
         with pytest.raises(AttributeError, match=r"does not have Client\.profile"):
             client.profile()
+
+    play(scenario)
+
+
+def test_the_traceback_of_a_result_has_one_frame_of_the_client_at_most(play):
+    async def scenario(client):
+        failed = client.submit(fail, 1)
+        for waits in (
+            failed.result,
+            lambda: client.gather(failed),
+            lambda: client.gather([failed]),
+        ):
+            with pytest.raises(ValueError, match="1") as caught:
+                await ask(waits())
+            ours = [entry.name for entry in caught.traceback if "client" in entry.path.parts]
+            assert len(ours) <= 1, ours
+            assert caught.traceback[-1].name == "fail"
 
     play(scenario)

@@ -4,14 +4,24 @@ import asyncio
 import contextlib
 import logging
 import os
+import threading
 import time
 import warnings
 
 import pytest
 
-from shoal import Client, LocalCluster, Scheduler, SchedulerPlugin, Worker, WorkerPlugin
+from shoal import (
+    Client,
+    LocalCluster,
+    Scheduler,
+    SchedulerPlugin,
+    SpecCluster,
+    Worker,
+    WorkerPlugin,
+)
 from shoal.observe.plugins.sending import SchedulerUploadFile
 from tests.cluster.conftest import SMALL
+from tests.until import until
 
 
 @contextlib.contextmanager
@@ -40,11 +50,6 @@ class Closing(SchedulerPlugin):
 
     async def close(self):
         self.closed.append(self.mark)
-
-
-async def until(is_so):
-    while not is_so():
-        await asyncio.sleep(0)
 
 
 def test_a_plugin_of_the_scheduler_is_closed_however_it_goes():
@@ -117,6 +122,41 @@ def test_a_worker_is_given_nothing_more_while_its_plugins_are_torn_down():
     play(scenario())
 
 
+def test_what_has_not_begun_does_not_begin_while_plugins_are_torn_down():
+    class Waiting(WorkerPlugin):
+        async def teardown(self, worker):
+            GATE.set()  # the task that is executed ends, and its thread is free
+            await until(lambda: not worker.state.executing)
+
+    async def scenario():
+        async with (
+            Scheduler(protocol="inproc") as scheduler,
+            Worker(scheduler.address, nthreads=1, plugins=[Waiting()]) as worker,
+            Client(scheduler.address, asynchronous=True) as client,
+        ):
+            worker.teardown_seconds_max = 20.0
+            futures = client.map(begin, range(8))
+            assert await asyncio.to_thread(BEGUN.acquire, timeout=10)
+            await worker.close()
+            assert BEGUN_BY == [0]
+            async with Worker(scheduler.address, nthreads=1):
+                assert await client.gather(futures) == list(range(8))
+
+    GATE.clear()
+    BEGUN_BY.clear()
+    play(scenario())
+
+
+GATE, BEGUN, BEGUN_BY = threading.Event(), threading.Semaphore(0), []
+
+
+def begin(i):
+    BEGUN_BY.append(i)
+    BEGUN.release()
+    assert GATE.wait(20)
+    return i
+
+
 def test_a_cluster_closes_in_time_though_a_plugin_does_not_end(caplog):
     class Endless(WorkerPlugin):
         async def teardown(self, worker):
@@ -169,3 +209,38 @@ def test_a_scheduler_with_a_bug_decides_nothing_more(caplog):
         play(scenario())
     assert steps == []
     assert "bug in the scheduler's machine" in caplog.text
+
+
+def test_they_do_so_in_a_cluster_of_what_a_spec_names(tmp_path):
+    path = tmp_path / "seen"
+    options = {"protocol": "inproc", "plugins": [LookAtTheEnd(str(path))]}
+    workers = {name: {"cls": Worker, "options": {"nthreads": 1}} for name in "ab"}
+    with SpecCluster(workers, {"cls": Scheduler, "options": options}) as cluster:
+        assert len(cluster.workers) == 2
+    assert path.read_text() == "2\n"
+
+
+class LookAtTheEnd(SchedulerPlugin):
+    """Writes how many workers there are before the scheduler closes."""
+
+    def __init__(self, path):
+        self.path = path
+
+    async def start(self, scheduler):
+        self.scheduler = scheduler
+
+    async def before_close(self):
+        nworkers = len(self.scheduler.workers)
+        with open(self.path, "a") as file:
+            file.write(f"{nworkers}\n")
+
+
+def test_they_do_so_in_a_cluster_of_processes_too(tmp_path):
+    path = tmp_path / "seen"
+    with LocalCluster(**SMALL) as cluster, Client(cluster) as client:
+        client.register_plugin(LookAtTheEnd(str(path)), name="look")
+    assert path.read_text() == "2\n"
+    with LocalCluster(**SMALL) as cluster, Client(cluster) as client:
+        client.register_plugin(LookAtTheEnd(str(path)), name="look")
+        client.unregister_scheduler_plugin("look")
+    assert path.read_text() == "2\n"

@@ -10,6 +10,7 @@ import pytest
 from shoal import Client, LocalCluster, Scheduler, SchedulerPlugin, Worker, WorkerPlugin
 from tests.cluster.conftest import SMALL
 from tests.cluster.faces import ask
+from tests.until import until
 
 
 class Marking(WorkerPlugin):
@@ -272,8 +273,7 @@ def test_a_worker_tells_its_plugins_of_transitions():
             one.release()
             with pytest.raises(ZeroDivisionError):
                 await client.submit(operator.truediv, 1, 0, key="failed")
-            while worker.state.tasks:
-                await asyncio.sleep(0)
+            await until(lambda: not worker.state.tasks)
 
     moves = []
     asyncio.run(scenario())

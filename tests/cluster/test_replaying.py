@@ -56,7 +56,7 @@ def test_an_error_is_raised_here_with_its_frames(play):
                 await ask(client.recreate_error_locally(asked))
             assert caught.traceback[-1].name == "divide"
             assert caught.traceback[-1].frame.f_locals["a"] == 2
-        with pytest.raises(ValueError, match="No failed task"):
+        with pytest.raises(ValueError, match="no failed task"):
             await ask(client.recreate_error_locally(fine))
         with pytest.raises(ValueError, match="No task is known"):
             await ask(client.recreate_task_locally("nobody's"))
@@ -91,9 +91,12 @@ def test_a_normalized_collection_has_futures_in_place_of_what_is_there(play):
         persisted = client.persist(x)
         normalized = client.normalize_collection(y)
         graph = dict(normalized.__dask_graph__())
+        further = dask.delayed(inc)(y, dask_key_name="z")
+        at_y = client.persist(y)
+        assert set(client.normalize_collection(further).__dask_graph__()) == {"y", "z"}
         assert graph["x"].status in ("pending", "finished")
         assert await ask(client.compute(normalized).result()) == 3
         assert set(client.collections_to_dsk([y])) >= {"y"}
-        del persisted
+        del persisted, at_y
 
     play(scenario)

@@ -140,12 +140,12 @@ def test_a_crash_loop_ends_with_its_cause_and_so_does_what_waits_for_it(
             with pytest.raises(CrashLoop, match="exit code 7"):
                 other.gather([failed])
         assert cluster.workers[0].status == "failed"
-        assert "workers=0, running: The process of worker 0 died 3 times" in repr(cluster)
+        assert ", running: The process of worker 0 died 3 times" in repr(cluster)
         assert "worker 0 died 3 times" in cluster._repr_html_()
         cluster.scale(1)
         client.wait_for_workers(1, timeout=20)
         assert client.submit(os.getpid).result(10) == cluster.workers[0].pid
-        assert repr(cluster).endswith("workers=1, running)")
+        assert ", workers=1, threads=" in repr(cluster)
     words = [record.getMessage() for record in caplog.records]
     assert [text for text in words if "of at most 3 in a row" in text]
     assert "No worker of the cluster" in words[-1]

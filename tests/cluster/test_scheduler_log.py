@@ -7,7 +7,7 @@ from shoal import Client, Scheduler, Worker
 
 
 class Heard(logging.Handler):
-    """Keeps what is logged; `warned` is set at the first warning."""
+    """Keeps what is logged, except of clients; `warned` is set at the first warning."""
 
     def __init__(self):
         super().__init__()
@@ -15,7 +15,8 @@ class Heard(logging.Handler):
         self.warned = asyncio.Event()
 
     def emit(self, record):
-        self.lines.append((record.levelname, record.getMessage()))
+        if not record.getMessage().startswith("Client-"):
+            self.lines.append((record.levelname, record.getMessage()))
         if record.levelno >= logging.WARNING:
             self.warned.set()
 

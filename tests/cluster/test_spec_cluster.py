@@ -1,15 +1,22 @@
 """Clusters of what a spec says: workers of ours, and jobs that something else runs."""
 
 import asyncio
+import os
+import signal
+from types import SimpleNamespace
 from typing import Any
 
+import dask.config
 import pytest
 
-from shoal import Client, Scheduler, SpecCluster, Worker
+from shoal import Client, Nanny, Scheduler, SpecCluster, Worker
+from shoal.deploy.cluster import Cluster
+from shoal.deploy.errors import CannotScale
 from shoal.deploy.job import ProcessInterface
 from shoal.deploy.spec import run_spec
 from shoal.testing.clusters import gen_test
 from tests.programs import printed_by
+from tests.until import until
 
 SCHEDULER = {"cls": Scheduler, "options": {"security": None, "protocol": "tcp://"}}
 WORKER = {"cls": Worker, "options": {"nthreads": 1}}
@@ -70,7 +77,7 @@ def test_what_does_not_start_is_said_and_closed():
     wrong = {"cls": "shoal.scheduler.shell.service.Scheduler", "options": {"nothing": 1}}
     with pytest.raises(RuntimeError, match=r"failed to start: .*'nothing'"):
         SpecCluster(scheduler=wrong)
-    with pytest.raises(RuntimeError, match="failed to start"):
+    with pytest.raises(ImportError, match="'no'"):
         SpecCluster({0: {"cls": "no.such.Thing"}}, SCHEDULER)
 
 
@@ -83,6 +90,74 @@ async def test_a_spec_can_be_run_without_a_cluster():
     await job.close()
     await finishing
     assert Job.told == ["start one", "close one"]
+
+
+@gen_test()
+async def test_whoever_awaits_a_cluster_awaits_its_scaling():
+    async with SpecCluster({}, SCHEDULER, WORKER, asynchronous=True) as cluster:
+        cluster.scale(2)
+        assert cluster.workers == {}
+        await cluster
+        assert cluster.observed == {0, 1}
+        cluster.scale(1)
+        await cluster
+        assert cluster.observed == {0}
+
+
+@gen_test()
+async def test_a_worker_that_does_not_come_back_is_let_go_and_replaced_at_the_next_wait():
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "10ms"}):
+        cluster = SpecCluster({}, SCHEDULER, WORKER, asynchronous=True)
+    async with cluster:
+        await cluster.scale(2)
+        lost, left = cluster.workers.values()
+        await lost.close()
+        await until(lambda: lost not in cluster.workers.values())
+        assert list(cluster.workers.values()) == [left]
+        assert cluster.plan == {0, 1}
+        await cluster
+        assert cluster.observed == {0, 1}
+        assert left in cluster.workers.values()
+
+
+@gen_test()
+async def test_a_scheduler_that_outlives_its_cluster_tells_it_nothing_more():
+    cluster = SpecCluster({}, SCHEDULER, asynchronous=True, shutdown_scheduler=False)
+    async with cluster:
+        scheduler = cluster.scheduler
+        assert len(scheduler.plugins) == 1
+    async with scheduler:
+        assert (scheduler.status, scheduler.plugins) == ("running", {})
+
+
+@gen_test()
+async def test_a_cluster_of_no_kind_starts_and_ends_and_knows_nobody():
+    async with Cluster(asynchronous=True, name="A") as cluster:
+        assert cluster.status == "running"
+        assert cluster.scheduler_address == "<Not Connected>"
+        assert cluster.plan == cluster.requested == cluster.observed == set()
+        with pytest.raises(CannotScale, match="A Cluster can't be scaled"):
+            cluster.scale(1)
+    assert cluster.status == "closed"
+
+
+class Elsewhere(Cluster):
+    """Knows where its scheduler is, and nothing else."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(name="elsewhere")
+        self.scheduler_comm = SimpleNamespace(address=address)
+        self._begin()
+
+
+def test_a_cluster_whose_scheduler_runs_elsewhere_asks_it():
+    with SpecCluster({"a": WORKER}, SCHEDULER) as there:
+        with Elsewhere(there.scheduler_address) as here, Client(here) as client:
+            here.wait_for_workers(1, timeout=20)
+            assert here.observed == here.plan == here.requested == {"a"}
+            assert here.scheduler_info["id"] == there.scheduler_info["id"]
+            assert client.submit(abs, -1).result() == 1
+        assert there.status == "running"
 
 
 class Failing(Job):
@@ -181,5 +256,121 @@ cluster = SpecCluster({"one": {"cls": Job}})
 """
 
 
+FORKED = """
+import os
+from shoal import LocalCluster, SpecCluster
+
+clusters = [SpecCluster(), LocalCluster(n_workers=0, processes=False, dashboard_address=None)]
+child = os.fork()
+if not child:
+    for cluster in clusters:
+        cluster.close(timeout=3600)
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), *(c.status for c in clusters))
+for cluster in clusters:
+    cluster.close()
+"""
+
+
+def test_a_fork_closes_no_cluster_of_its_parent_and_waits_for_none():
+    assert printed_by("-W", "ignore::DeprecationWarning", "-c", FORKED) == "7 running running\n"
+
+
 def test_a_cluster_that_is_left_open_closes_as_the_program_ends():
     assert printed_by("-c", LEFT_OPEN) == "closed one\n"
+
+
+class Gone(Worker):
+    """Has gone, and so its closing fails, as that of a job which nobody knows any more."""
+
+    async def close(self, *args: Any, **kwargs: Any) -> Any:
+        has_gone = self.status == "closed"
+        await super().close(*args, **kwargs)
+        if has_gone:
+            raise LookupError("there is no such job")
+
+
+class Pair(Job):
+    """One thing that starts two workers."""
+
+    async def start(self) -> None:
+        await super().start()
+        self.workers = [await Worker(self.scheduler, name=f"{self.name}-{x}") for x in "ab"]
+
+    async def close(self) -> None:
+        for worker in self.workers:
+            await worker.finished()  # the scheduler has told it to go
+        await super().close()
+
+
+@gen_test()
+async def test_an_entry_has_the_workers_that_it_was_made_with_until_it_has_closed():
+    """Those of a group go with it, though the spec has forgotten that they were its."""
+    pair = {"cls": Pair, "group": ["-a", "-b"]}
+    async with SpecCluster({"p": pair}, SCHEDULER, WORKER, asynchronous=True) as cluster:
+        assert cluster.observed == {"p-a", "p-b"}
+        await cluster.scale(0)
+        assert cluster.requested == cluster.observed == set()
+        assert Job.told == ["start p", "close p"]
+
+
+@gen_test()
+async def test_a_worker_that_is_lost_is_replaced_though_it_can_not_be_closed_any_more():
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "10ms"}):
+        cluster = SpecCluster({}, SCHEDULER, {"cls": Gone}, asynchronous=True)
+    async with cluster:
+        await cluster.scale(1)
+        lost = cluster.workers[0]
+        await lost.close()
+        await until(lambda: lost not in cluster.workers.values())
+        await cluster.scale(1)
+        assert cluster.observed == {0}
+
+
+@gen_test()
+async def test_what_only_a_worker_holds_that_goes_is_kept_by_those_that_stay():
+    async with SpecCluster({}, SCHEDULER, WORKER, asynchronous=True) as cluster:
+        await cluster.scale(2)
+        async with Client(cluster, asynchronous=True) as client:
+            scattered = await client.scatter(5, workers=[cluster.workers[1].address])
+            await cluster.scale(1)
+            assert cluster.observed == {0}
+            assert await scattered == 5
+
+
+@gen_test()
+async def test_a_process_that_does_not_heed_its_end_is_killed_before_its_cluster_has_closed():
+    kept = {"cls": Nanny, "options": {"nthreads": 1}}
+    cluster = await SpecCluster({0: kept}, SCHEDULER, asynchronous=True)
+    process = cluster.workers[0].process
+    os.kill(process.pid, signal.SIGSTOP)
+    await cluster.close(timeout=1)
+    assert not process.is_alive()
+    assert (cluster.status, cluster.scheduler.status) == ("closed", "closed")
+
+
+@gen_test()
+async def test_of_a_spec_whose_start_is_cancelled_nothing_is_left_running():
+    begun = asyncio.Event()
+
+    class Endless(Job):
+        async def start(self) -> None:
+            await super().start()
+            begun.set()
+            await asyncio.Event().wait()
+
+    starting = asyncio.ensure_future(run_spec({"one": {"cls": Endless}}, "tcp://127.0.0.1:1"))
+    await begun.wait()
+    starting.cancel()
+    await asyncio.wait((starting,))
+    assert starting.cancelled()
+    assert Job.told == ["start one", "close one"]
+
+
+@gen_test()
+async def test_a_cluster_that_has_closed_starts_no_worker_however_late_it_is_asked():
+    cluster = await SpecCluster({}, SCHEDULER, {"cls": Job}, asynchronous=True)
+    await cluster.close()
+    cluster.worker_spec[0] = {"cls": Job}
+    await cluster._correct_state()
+    assert (cluster.workers, Job.told) == ({}, [])

@@ -7,7 +7,16 @@ import time
 import pytest
 from dask import delayed
 
-from shoal import Client, LocalCluster, Lock, as_completed, get_client, wait, worker_client
+from shoal import (
+    Client,
+    LocalCluster,
+    Lock,
+    as_completed,
+    get_client,
+    get_worker,
+    wait,
+    worker_client,
+)
 from tests.cluster.conftest import SMALL
 
 NCOUNTS = 40
@@ -57,6 +66,66 @@ def count_in(path, lock):
         path.write_text(str(int(path.read_text()) + 1))
 
 
+def scatter_inside():
+    """Whether the worker holds the very object, and what others make of it."""
+    value, client = [1, 2, 3], get_client()
+    [future] = client.scatter([value], hash=False)
+    held = get_worker().data[future.key]
+    copies = client.scatter([value], broadcast=True, hash=False)
+    return held is value, client.submit(sum, future).result(), client.gather(copies)
+
+
+async def scatter_inside_of_a_coroutine():
+    client = await get_client()
+    future = await client.scatter("value")
+    return get_worker().data[future.key], await client.submit(len, future)
+
+
+def test_what_a_task_scatters_stays_with_its_worker_as_it_is(client):
+    scattered = [client.submit(scatter_inside, workers=[w], pure=False) for w in client.nthreads()]
+    assert client.gather(scattered) == [(True, 6, [[1, 2, 3]])] * 2
+    assert client.submit(scatter_inside_of_a_coroutine).result(timeout=20) == ("value", 5)
+
+
+def look_at_client():
+    client = get_client()
+    total = client.submit(sum, client.scatter([1, 2])).result()
+    return client.id, client.asynchronous, client.loop is get_worker().loop, total, client
+
+
+def test_on_one_loop_tasks_have_the_client_of_that_loop_in_a_form_that_waits():
+    async def scenario():
+        async with (
+            LocalCluster(processes=False, asynchronous=True, **SMALL) as cluster,
+            Client(cluster, asynchronous=True) as client,
+        ):
+            looks = await asyncio.gather(
+                *[client.submit(look_at_client, pure=False) for _ in range(3)]
+            )
+            assert [look[:4] for look in looks] == [(client.id, False, True, 3)] * 3
+            assert len({id(look[4]) for look in looks}) == 1
+            assert len(cluster.scheduler.clients) == 1
+            assert await client.submit(abs, -1) == 1
+        assert looks[0][4].status == "closed"
+        assert client.status == "closed"
+
+    asyncio.run(scenario())
+
+
+async def most_that_wait(n):
+    """Of tasks of this worker at once, counted by one of those that each of them submits."""
+    client = await get_client()
+    return await client.submit(nthreads_here, n, pure=False)
+
+
+def test_what_tasks_submit_goes_before_others_that_would_only_wait_as_well():
+    """Else all of them would have begun, each in a thread of its own, before any could end."""
+    with LocalCluster(**SMALL | {"n_workers": 1}) as cluster, Client(cluster) as client:
+        alone = client.submit(nthreads_here, 0).result()
+        most = max(client.gather(client.map(most_that_wait, range(60))))
+        assert most - alone < 12
+
+
 def name_of_client():
     return get_client().id
 
@@ -104,6 +173,46 @@ def test_a_worker_in_a_process_has_one_client_for_all_its_tasks():
         assert len(set(names)) == 1
         assert names[0] != client.id
         assert names[0].startswith("Client-worker-")
+
+
+def addresses_in_another_cluster():
+    """Of the cluster that the task has a client of, and of that which runs it."""
+    with LocalCluster(processes=False, **SMALL) as cluster, Client(cluster) as client:
+        assert client.submit(abs, -1).result() == 1
+        return client.scheduler.address, get_client().scheduler.address
+
+
+def test_a_task_s_client_is_of_its_own_cluster_whatever_else_it_has_clients_of(client):
+    other, own = client.submit(addresses_in_another_cluster).result(timeout=20)
+    assert own == client.scheduler.address != other
+
+
+def look_at_worker():
+    worker = get_worker()
+    run_here = {threading.get_ident(): worker.get_current_task()}
+    return worker.active_threads == run_here, worker.id, worker.client.id == get_client().id
+
+
+def test_a_task_finds_its_key_its_thread_and_its_client_at_its_worker(client):
+    workers = client.nthreads()
+    found = client.gather([client.submit(look_at_worker, workers=[w], pure=False) for w in workers])
+    assert [(active, same) for active, _, same in found] == [(True, True)] * 2
+    assert len({name for _, name, _ in found}) == 2
+    assert all(name.startswith("Worker-") for _, name, _ in found)
+
+
+def ask_in_no_time():
+    with worker_client(timeout=0):
+        return "had one"
+
+
+def test_who_gives_a_client_no_time_to_connect_gets_an_error_of_the_system():
+    with (
+        LocalCluster(**SMALL | {"n_workers": 1}) as cluster,
+        Client(cluster) as client,
+        pytest.raises(OSError, match=r".+"),
+    ):
+        client.submit(ask_in_no_time).result(timeout=20)
 
 
 def outer():

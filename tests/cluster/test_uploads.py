@@ -3,6 +3,7 @@
 import importlib
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,10 @@ def _modules_as_before():
 
 def value_of(name):
     return importlib.import_module(name).value
+
+
+def folder_of(dask_scheduler):
+    return dask_scheduler.local_directory
 
 
 def test_a_module_is_there_before_the_next_task_and_anew_when_it_is_sent_again(
@@ -129,11 +134,16 @@ def test_the_scheduler_has_it_too(play_in_processes, tmp_path):
     (tmp_path / "sent_to_all.py").write_text("value = 7")
     (tmp_path / "sent_folder").mkdir()
     (tmp_path / "sent_folder" / "__init__.py").write_text("value = 8")
+    folders = []
 
     async def scenario(client):
         for name in ("sent_to_all.py", "sent_folder"):
             await ask(client.upload_file(tmp_path / name))
         assert await ask(client.run_on_scheduler(value_of, "sent_to_all")) == 7
+        folder = Path(await ask(client.run_on_scheduler(folder_of)))
+        assert (folder / "sent_to_all.py").read_text() == "value = 7"
+        folders.append(folder)
         assert await ask(client.run_on_scheduler(value_of, "sent_folder")) == 8
 
     play_in_processes(scenario)
+    assert not folders[0].exists()  # it goes with the scheduler

@@ -239,7 +239,7 @@ def test_progress_may_leave_out_what_has_ended(capsys):
         assert capsys.readouterr().out == ""
         progress(futures, multi=False, group_by=lambda task: task)
         assert "3 of 3" in capsys.readouterr().out
-        with pytest.raises(ValueError, match="group_by is"):
+        with pytest.raises(ValueError, match="`group_by` should be"):
             progress(futures, group_by="colour")
 
 

@@ -17,6 +17,7 @@ from shoal.comms import AdmissionLimits, FrameTooLarge, ProtocolError, connect, 
 from shoal.comms.greeting import greet
 from shoal.protocol.framing import HEADER, FrameLimits
 from tests.unit.comms.ends import DECODER, KEYS, End, Note, Service, address_for, service
+from tests.until import until
 
 HELLO = b"SHL1\x01\x01" + bytes(32)
 
@@ -269,8 +270,7 @@ def test_a_service_out_of_descriptors_pauses_and_goes_on_afterwards(
                 loop = asyncio.get_running_loop()
                 await loop.sock_connect(late, (host, int(port)))
                 await loop.sock_sendall(late, HELLO)
-                while not lines(caplog):
-                    await asyncio.sleep(0)
+                await until(lambda: lines(caplog))
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
                 for filler in fillers:
                     os.close(filler)

@@ -17,7 +17,7 @@ HEARERS = {
 }
 """Direction, as a subject's table calls it → the role that hears what is said in it."""
 
-REPLIES = {"Answer", "Refusal", "Replicas"}
+REPLIES = {"Answer", "Refusal", "Replicas", "ActorReply"}
 """They end the call whose number they carry, whatever it was: no handler by name."""
 
 
@@ -31,11 +31,19 @@ def check(sources: dict[str, Source]) -> Iterator[Finding]:
 
 
 def message_classes(dictionary: list[Source]) -> dict[str, tuple[Source, ast.ClassDef]]:
-    """Every class derived from `Message`, by its name."""
-    found = {}
-    for source in dictionary:
-        for node in source.tree.body:
-            if isinstance(node, ast.ClassDef) and "Message" in map(_name, node.bases):
+    """Every class derived from `Message`, or from another message, by its name."""
+    classes = [
+        (source, node)
+        for source in dictionary
+        for node in source.tree.body
+        if isinstance(node, ast.ClassDef)
+    ]
+    found: dict[str, tuple[Source, ast.ClassDef]] = {}
+    nfound = -1
+    while len(found) > nfound:
+        nfound = len(found)
+        for source, node in classes:
+            if any(base == "Message" or base in found for base in map(_name, node.bases)):
                 found[node.name] = (source, node)
     return found
 
@@ -73,10 +81,12 @@ def _heard(
     for direction, name in said(dictionary):
         spoken.add(name)
         role = HEARERS[direction]
-        places = handlers_of(role, sources).get(snake(name), [])
-        if name in REPLIES or len(places) == 1:
-            continue
         source, node = messages[name]
+        handlers = handlers_of(role, sources)
+        bases = [_name(base) for base in node.bases if _name(base) in messages]
+        places = next((handlers[s] for s in map(snake, [name, *bases]) if s in handlers), [])
+        if not REPLIES.isdisjoint([name, *bases]) or len(places) == 1:
+            continue
         where = ", ".join(places) or "nowhere"
         yield source.finding(
             node, f"the {role} must handle {name} in exactly one on_{snake(name)}: {where}"

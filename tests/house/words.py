@@ -34,7 +34,9 @@ BANNED_NAMES = {
 }
 """Whole identifiers; unlike words, they may be a part of a longer one."""
 
-UPSTREAM_NAMES = {"scheduler_info", "SchedulerInfo", "version_info", "exc_info", "sys_info"}
+UPSTREAM_NAMES = {
+    "exc_info", "host_info", "scheduler_info", "SchedulerInfo", "sys_info", "version_info"
+}  # fmt: skip
 """Public names of `distributed` or the standard library that can't be spelt otherwise."""
 
 BESIDE_UPSTREAM = {"coordination_info"}

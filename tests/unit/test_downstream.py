@@ -15,6 +15,14 @@ def test_every_suite_of_the_table_is_whole() -> None:
         assert all(file.endswith(".py") for file in suite.files), suite.name
 
 
+def test_what_does_not_pass_here_has_a_line_of_reason() -> None:
+    suite = Suite("some", "dask", ("test_x.py",), otherwise={"test_a": "it is so"})
+    assert suite.reason_of("some::test_x.py::test_a[x]") == "it is so"
+    assert suite.reason_of("some::test_x.py::test_b") == ""
+    (joblib,) = (suite for suite in read_suites() if suite.name == "joblib")
+    assert joblib.reason_of("joblib::test_dask.py::test_wait_for_workers[adaptive]")
+
+
 def test_what_is_lacking_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     lacking = Suite("some", "no_such_package", ("test_x.py",))
     assert "no_such_package" in lacking.why_not(sys.executable)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from shoal.ids import ClientTaskId, RunId, TaskId
+from shoal.protocol.actors import ActorsLost
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.coordination import Published
 from shoal.protocol.directions import ANSWERS
@@ -29,6 +30,7 @@ from shoal.protocol.messages import (
     TaskLost,
 )
 from shoal.protocol.plain import load_plain
+from shoal.protocol.slots import RunTaskIn
 from shoal.protocol.topics import TopicEvent
 from shoal.protocol.transfers import PlaceScatter
 
@@ -66,6 +68,8 @@ class Names:
                 self.keys[message.task] = to_text(message.key)
                 inputs = [self.input(item) for item in message.inputs if isinstance(item, Input)]
                 arrive = f" ({', '.join(inputs)})" if inputs else ""
+                if isinstance(message, RunTaskIn):
+                    arrive += f" by {message.executor}"
                 yield f"run {self.run(message.task, message.run)}{arrive}"
             case RecallRuns():
                 yield "recall " + ", ".join(self.run(task, run) for task, run in message.runs)
@@ -83,6 +87,8 @@ class Names:
                 yield f"forward {message.logger} from {message.level} as {message.topic}"
             case Shutdown():
                 yield f"shut down: {message.reason}"
+            case ActorsLost():
+                yield f"actors on {place(message.address)} are lost: {message.why}"
             case _:
                 raise AssertionError(f"the scene has no words for {message}")
 
@@ -122,6 +128,8 @@ class Names:
             case Refusal():
                 self.calls.pop(message.request)
                 return f"refused {message.failure.text.splitlines()[0]}"
+            case ActorsLost():
+                return f"actors on {place(message.address)} are lost: {message.why}"
             case Published():
                 return f"published {message.value} for {message.claim}"
         raise AssertionError(f"the scene has no words for {message}")

@@ -42,6 +42,8 @@ class Storm(Scene):
             fetch_attempts_max=random.choice([2, 10]),
             pipe_seconds=random.choice([0.0, 0.001]),
             worker_ttl_seconds=random.choice([5.0, 300.0]),
+            no_workers_seconds=1.5 if seed % 4 == 0 else None,
+            moves_work=seed % 5 != 0,
         )
         self.stores: dict[Worker, dict[TaskId, None]] = {}
         self.open_runs: list[tuple[Worker, RunTask]] = []

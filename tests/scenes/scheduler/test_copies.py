@@ -111,7 +111,7 @@ def test_results_move_from_full_workers_to_empty_ones(scene: Scene) -> None:
     scene.join("b")
     scene.take()
     scene.call(RebalanceTasks)
-    assert scene.take() == ["b: copy p from a", "b: copy q from a"]
+    assert scene.take() == ["b: copy p from a, q from a"]
     scene.holds("b", "p", "q", nbytes=100)
     assert scene.take() == ["c: answer 2", "a: free p, q"]
     assert scene.worker("a").nbytes == scene.worker("b").nbytes == 200

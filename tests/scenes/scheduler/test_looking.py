@@ -30,7 +30,7 @@ def test_a_task_that_failed_by_another_is_called_as_that_one(scene: Scene) -> No
     scene.call(CallOfTask, key="w", is_error=True)
     scene.call(CallOfTask, key="nobody's")
     assert [line[:40] for line in scene.take()] == [
-        "c: refused NotATask: No failed task is k",
+        "c: refused NotATask: No errored futures ",
         "c: refused NotATask: No task is known by",
     ]
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from shoal.protocol.messages import TaskOptions
+from shoal.ids import Key
+from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -145,3 +146,30 @@ def test_a_task_that_left_the_queue_and_came_back_runs_once(scene: Scene) -> Non
         "c: x1 in memory at a",
         "a: run x2 #1",
     ]
+
+
+def test_what_a_task_submits_comes_before_what_was_submitted_earlier() -> None:
+    """So that a task which waits for it need not wait until all others of its kind wait too."""
+    scene = Scene(worker_saturation=1.0)
+    scene.workers("a")
+    scene.submit(x1=[], x2=[], x3=[])
+    scene.submit("inner", y1=[], y2=["y1"], options=TaskOptions(inside=Key("x1")))
+    scene.from_worker("a", WorkerHeartbeat(nwaiting=1))
+    scene.submit("inner", z=[], options=TaskOptions(inside=Key("y1")))
+    scene.finish("y1", value=b"1")
+    scene.finish("z", value=b"1")
+    scene.finish("y2", value=b"1")
+    runs = [line for line in scene.take() if line.startswith("a: run")]
+    assert [line.split()[2] for line in runs] == ["x1", "y1", "z", "y2", "x2"]
+
+
+def test_a_task_of_more_urgency_comes_before_what_tasks_submit() -> None:
+    scene = Scene(worker_saturation=1.0)
+    scene.workers("a")
+    scene.submit(x=[], options=TaskOptions(priority=1.0))
+    scene.submit(y=[], options=TaskOptions(inside=Key("x")))
+    scene.submit(z=[], options=TaskOptions(inside=Key("unknown"), priority=0.5))
+    scene.finish("x", value=b"1")
+    scene.finish("z", value=b"1")
+    runs = [line for line in scene.take() if line.startswith("a: run")]
+    assert [line.split()[2] for line in runs] == ["x", "z", "y"]

@@ -2,7 +2,7 @@
 
 from shoal.ids import Key
 from shoal.protocol.holding import ReplicateTasks
-from shoal.protocol.membership import Closing, RetireWorkers
+from shoal.protocol.membership import Closing, RetireWorkers, TimeIsOver
 from shoal.protocol.messages import ReplicasGone, TaskOptions
 from tests.scenes.scheduler.scene import Scene
 
@@ -254,3 +254,48 @@ def test_of_those_that_may_go_others_go_in_the_place_of_those_that_are_kept(scen
     scene.workers("a", "b")
     scene.call(RetireWorkers, closing=Closing(n=1, kept=["tcp://a:1"]))
     assert scene.take()[-1] == "c: answer {'b': ''}"
+
+
+def test_a_worker_whose_time_is_over_goes_once_others_have_what_only_it_holds(scene: Scene) -> None:
+    held_by_a(scene)
+    scene.from_worker("a", TimeIsOver("lifetime", 30.0))
+    assert scene.take() == ["b: copy x from a"]
+    scene.holds("b", "x")
+    assert scene.take() == ["a: shut down: lifetime"]
+    assert scene.state("x") == "memory"
+
+
+def test_a_worker_whose_time_is_over_goes_even_if_nobody_can_take_what_it_holds(
+    scene: Scene,
+) -> None:
+    """x has to be computed again, by whoever comes."""
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.finish("x")
+    scene.take()
+    scene.from_worker("a", TimeIsOver("lifetime", 30.0))
+    assert scene.take() == ["c: x lost", "a: shut down: lifetime"]
+    scene.join("b")
+    assert scene.take() == ["b: run x #2"]
+
+
+def test_a_worker_whose_time_is_over_goes_though_others_make_no_progress(scene: Scene) -> None:
+    held_by_a(scene)
+    scene.from_worker("a", TimeIsOver("lifetime", 8.0))
+    for _ in range(7):
+        scene.heartbeat("a")
+        scene.heartbeat("b")
+        scene.advance(1.0)
+    assert scene.take() == ["b: copy x from a"]
+    scene.advance(1.0)
+    assert "a: shut down: lifetime" in scene.take()
+    assert scene.state("x") == "processing"
+
+
+def test_a_worker_that_is_retired_by_a_client_may_say_that_its_time_is_over(scene: Scene) -> None:
+    held_by_a(scene)
+    retire(scene, "a")
+    scene.from_worker("a", TimeIsOver("lifetime", 30.0))
+    assert scene.take() == ["b: copy x from a"]
+    scene.holds("b", "x")
+    assert scene.take() == ["a: shut down: it was retired", "c: answer {'a': ''}"]

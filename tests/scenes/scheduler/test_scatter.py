@@ -251,3 +251,16 @@ def test_a_lost_value_whose_place_was_asked_again_before_is_awaited_once_a_worke
     scene.join("b")
     assert scene.take() == ["c: answer {'x': ['b']}"]
     assert scene.state("x") == "waiting"
+
+
+def test_a_value_goes_to_the_worker_that_is_nearby_unless_that_leaves(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.scatter("x", nearby="tcp://b:1")
+    scene.scatter("y", nearby="tcp://b:1", workers=["a"])
+    scene.leave("b")
+    scene.scatter("z", nearby="tcp://b:1")
+    assert scene.take() == [
+        "c: answer {'x': ['b']}",
+        "c: answer {'y': ['a']}",
+        "c: answer {'z': ['a']}",
+    ]

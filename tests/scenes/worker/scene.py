@@ -21,6 +21,7 @@ from shoal.protocol.messages import (
     WorkerLeaving,
     WorkerWelcome,
 )
+from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled
 from shoal.worker.machine.effects import (
     Close,
     Define,
@@ -37,6 +38,7 @@ from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import (
     FAILED,
     FINISHED,
+    RESCHEDULED,
     WITHDRAWN,
     MachineSettings,
     Run,
@@ -119,6 +121,21 @@ class Scene:
 
     def fail(self, task: str) -> None:
         self.machine.runs_ended([RunEnded(self.runs.pop(task), FAILED, failure=FAILURE)], self.now)
+        self._perform()
+
+    def secede(self, task: str) -> None:
+        """The run goes on without a slot."""
+        self.machine.seceded(self.runs[task], 0.5, self.now)
+        self._perform()
+
+    def rejoin(self, task: str) -> None:
+        """The run has a slot again."""
+        self.machine.rejoined(self.runs[task], self.now)
+        self._perform()
+
+    def send_back(self, task: str) -> None:
+        """The run asks to be run elsewhere."""
+        self.machine.runs_ended([RunEnded(self.runs.pop(task), RESCHEDULED)], self.now)
         self._perform()
 
     def withdraw(self, *tasks: str) -> None:
@@ -244,6 +261,12 @@ def words_of(message: Message) -> str:
             return f"{name_of(task)}#{run} finished"
         case TaskFailed(task, run):
             return f"{name_of(task)}#{run} failed"
+        case LongRunning(task, run, seconds):
+            return f"{name_of(task)}#{run} is long-running after {seconds} s"
+        case RunRejoined(task, run):
+            return f"{name_of(task)}#{run} rejoined"
+        case RunRescheduled(task, run):
+            return f"{name_of(task)}#{run} is to run elsewhere"
         case RunReturned(task, run):
             return f"{name_of(task)}#{run} returned"
         case InputsUnavailable(task, run, missing, unreachable):

@@ -139,3 +139,16 @@ def test_a_worker_that_leaves_says_so_while_somebody_listens(scene: Scene) -> No
     scene.lose_scheduler()
     scene.leave("retired")
     assert scene.take() == []
+
+
+def test_a_worker_that_leaves_gives_back_what_has_not_begun(scene: Scene) -> None:
+    """A thread executes x, and y was handed to it as well; z waits for an input."""
+    scene.run("x#1", "y#2")
+    scene.run("z#3", w="A")
+    assert scene.take() == ["start x#1 y#2", "ask A for w"]
+    scene.leave("retired")
+    assert scene.take() == ["withdraw x#1 y#2", "say leaving: retired", "say z#3 returned"]
+    scene.withdraw("y#2")
+    assert scene.take() == ["say y#2 returned"]
+    scene.finish("x#1")
+    assert scene.take() == ["say x#1 finished"]

@@ -47,6 +47,7 @@ class FakeScheduler:
     """
 
     def __init__(self) -> None:
+        self.epoch = Epoch(1)
         self.holds = False
         self.inline_bytes_max = 10_000
         self.heard: list[Message] = []
@@ -106,6 +107,12 @@ class FakeScheduler:
             self._heard_more.clear()
             await asyncio.wait_for(self._heard_more.wait(), 10)
 
+    async def took(self, nframes: int) -> None:
+        """Wait until so many frames have come, of signs of life as well."""
+        while self.frames < nframes:
+            self._heard_more.clear()
+            await asyncio.wait_for(self._heard_more.wait(), 10)
+
     def _accept(self, connection: Connection) -> None:
         self.connections.append(connection)
         connection.start(
@@ -120,7 +127,7 @@ class FakeScheduler:
                 self.heard.append(message)
             match message:
                 case RegisterClient():
-                    connection.send([ClientWelcome(Epoch(1), "fake")])
+                    connection.send([ClientWelcome(self.epoch, "fake")])
                 case DefineClientCode(code, payload):
                     self._codes[code] = load(payload)
                 case SubmitTasks():

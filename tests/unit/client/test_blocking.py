@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 import signal
 import threading
 import weakref
@@ -274,22 +273,53 @@ def test_callbacks_come_after_the_result(client):
     assert ended.wait(10)
 
 
-def test_ctrl_c_ends_a_wait_and_the_client_lives(client, scheduler):
+class CtrlC:
+    """Interrupts the main thread once, however often its signal has to be sent: one that comes
+    just before a thread begins to wait does not wake it."""
+
+    def __init__(self):
+        self.sending = threading.Thread(target=self._send)
+        self.raised = threading.Event()
+
+    def on_signal(self, number, frame):
+        if not self.raised.is_set():
+            self.raised.set()
+            raise KeyboardInterrupt
+
+    def press(self):
+        self.sending.start()
+
+    def _send(self):
+        while not self.raised.wait(0.05):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+@pytest.fixture
+def ctrl_c():
+    keys = CtrlC()
+    before = signal.signal(signal.SIGINT, keys.on_signal)
+    yield keys
+    keys.raised.set()
+    if keys.sending.ident is not None:
+        keys.sending.join()
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("wait_for", ["result", "gather", "wait"])
+def test_ctrl_c_ends_a_wait_and_the_client_lives(client, scheduler, ctrl_c, wait_for):
     scheduler.holds = True
     future = client.submit(inc, 1)
-    for ask in (future.result, lambda: client.gather([future]), lambda: wait([future])):
-        client.loop.call_soon_threadsafe(
-            client.loop.call_later, 0.05, os.kill, os.getpid(), signal.SIGINT
-        )
-        with pytest.raises(KeyboardInterrupt):
-            ask()
+    ways = {"result": future.result, "gather": lambda: client.gather([future])}
+    client.loop.call_soon_threadsafe(ctrl_c.press)
+    with pytest.raises(KeyboardInterrupt):
+        ways.get(wait_for, lambda: wait([future]))()
     client.loop.call_soon_threadsafe(scheduler.let_go)
     assert future.result() == 2
     assert not future.record.watchers
 
 
-def test_ctrl_c_while_a_result_is_fetched_loses_no_future(client, scheduler, thread):
-    worker = InterruptingWorker()
+def test_ctrl_c_while_a_result_is_fetched_loses_no_future(client, scheduler, thread, ctrl_c):
+    worker = InterruptingWorker(ctrl_c.press)
     thread.run(worker.__aenter__())
     scheduler.holds = True
     future = client.submit(len, "a", key="a")
@@ -307,12 +337,37 @@ def test_ctrl_c_while_a_result_is_fetched_loses_no_future(client, scheduler, thr
 class InterruptingWorker(FakeWorker):
     """Who asks it first is interrupted instead of being answered."""
 
+    def __init__(self, interrupt):
+        super().__init__()
+        self.interrupt = interrupt
+
     def _on_messages(self, connection, messages, buffers):
         if self.asked:
             super()._on_messages(connection, messages, buffers)
         else:
             self.asked.extend(messages)
-            os.kill(os.getpid(), signal.SIGINT)
+            self.interrupt()
+
+
+def test_a_value_that_cant_be_read_here_raises_that_and_has_had_its_turn(client, scheduler, thread):
+    worker = FakeWorker()
+    thread.run(worker.__aenter__())
+    scheduler.holds = True
+    future = client.submit(len, "a", key="a")
+    message = thread.run(scheduler.heard_of(SubmitTasks))[0]
+    worker.values[message.first] = Unreadable()
+    told = TaskInMemory(message.first, message.first, 1000, None, [worker.address], "x.y")
+    client.loop.call_soon_threadsafe(scheduler.say, told)
+    completed = as_completed([future], with_results=True)
+    with pytest.raises(ValueError, match="not read"):
+        next(completed)
+    assert not list(completed)
+    thread.run(worker.__aexit__())
+
+
+class Unreadable:
+    def __reduce__(self):
+        return fail, ("read",)
 
 
 def test_a_client_that_is_closed_says_so_and_closes_once(scheduler):

@@ -7,10 +7,12 @@ from concurrent.futures import CancelledError
 import pytest
 
 from shoal.client.asynchronous import AsyncClient
-from shoal.client.errors import ForeignFuture, UnpicklableTask
+from shoal.client.completing import as_completed
+from shoal.client.errors import UnpicklableTask
 from shoal.client.future import Future, futures_of
 from shoal.client.machine.invariants import check
-from shoal.errors import FutureCancelledError, UnsupportedOption
+from shoal.client.waiting import wait
+from shoal.errors import DataLost, FutureCancelledError, FuturesCancelledError
 from shoal.protocol.messages import CancelTasks, ReleaseTasks, SubmitTasks
 from tests.unit.client.fake_scheduler import TOKEN, play, play_over_a_socket
 
@@ -214,8 +216,6 @@ def test_a_map_takes_keys_a_prefix_and_keywords():
         (lambda c: c.submit(inc, 1, workers={"a": 1}), TypeError),
         (lambda c: c.submit(inc, (i for i in range(3))), UnpicklableTask),
         (lambda c: c.persist(3), TypeError),
-        (lambda c: c.submit(inc, 1, actor=True), UnsupportedOption),
-        (lambda c: c.get({"x": 1}, "x", actors=True), UnsupportedOption),
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(deed, error):
@@ -259,18 +259,6 @@ def test_cancelled_futures_say_so_at_once_and_to_the_scheduler():
         assert message.reason == "enough\nof it"
         with pytest.raises(CancelledError):
             client.futures_of([future])
-
-    play(scenario)
-
-
-def test_futures_of_another_client_are_refused():
-    async def scenario(client, scheduler):
-        async with AsyncClient(scheduler.address, security=TOKEN, set_as_default=False) as other:
-            future = other.submit(inc, 1)
-            with pytest.raises(ForeignFuture):
-                client.submit(inc, future)
-            with pytest.raises(ForeignFuture):
-                await client.gather([future])
 
     play(scenario)
 
@@ -406,3 +394,38 @@ def test_what_can_not_be_sent_fails_and_the_rest_is_sent():
         assert await client.gather([fine, also_fine, client.submit(inc, 5)]) == [2, 4, 6]
 
     play_over_a_socket(scenario)
+
+
+def lose(key):
+    raise DataLost(key, "tcp://gone:1")
+
+
+def test_what_was_lost_for_good_counts_as_cancelled_and_says_what_it_was():
+    async def scenario(client, scheduler):
+        lost, fine = client.submit(lose, "x"), client.submit(inc, 1)
+        with pytest.raises(DataLost, match="tcp://gone:1"):
+            await lost
+        assert (lost.status, lost.cancelled(), lost.done()) == ("cancelled", True, True)
+        with pytest.raises(FuturesCancelledError, match="lost dependencies"):
+            await wait([lost, fine])
+        assert await client.gather([lost, fine], errors="skip") == [2]
+        async for future, outcome in as_completed([lost], with_results=True):
+            assert future is lost  # as for cancelled ones, its error is given
+            assert isinstance(outcome, DataLost)
+
+    play(scenario)
+
+
+def test_an_error_of_a_task_that_is_only_called_like_ours_is_an_error():
+    own = type("DataLost", (Exception,), {"__module__": __name__})
+
+    def raise_own():
+        raise own("of mine")
+
+    async def scenario(client, scheduler):
+        future = client.submit(raise_own)
+        with pytest.raises(Exception, match="of mine"):
+            await future
+        assert (future.status, future.cancelled()) == ("error", False)
+
+    play(scenario)

@@ -14,6 +14,7 @@ from shoal.protocol.messages import SubmitTasks, TaskErred, TaskInMemory, TaskLo
 from shoal.protocol.transfers import FetchThroughScheduler, Placement, PlaceScatter
 from tests.unit.client.fake_scheduler import play
 from tests.unit.client.fake_worker import FakeWorker, gone, pack
+from tests.until import until
 
 
 async def large(client, scheduler, holders, key="x"):
@@ -130,8 +131,7 @@ def test_a_result_that_is_computed_again_may_take_its_time_and_be_nowhere_once_m
         for n in (1, 2):
             calls = await scheduler.heard_of(FetchThroughScheduler, n)
             scheduler.say(pack(calls[-1].request, [task], {})[0], TaskLost(number))
-            while not future.record.watchers:
-                await asyncio.sleep(0)
+            await until(lambda: future.record.watchers)
             scheduler.say(TaskInMemory(number, task, 10_000_000, None, [], "x.y"))
         calls = await scheduler.heard_of(FetchThroughScheduler, 3)
         scheduler.say(pack(calls[-1].request, [task], {task: "here"})[0])

@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 
 from shoal.comms import AdmissionLimits, Connection, Listener, connect, listen
+from shoal.comms.backends import BACKENDS
 from shoal.protocol.codec import Decoder
 from shoal.protocol.framing import FrameLimits
 from shoal.protocol.handshake import Keyring
+from tests.unit.comms import pipes
 
 
 class Note(msgspec.Struct, array_like=True, tag=1, frozen=True):
@@ -33,7 +35,8 @@ class Parcel(msgspec.Struct, array_like=True, tag=2, frozen=True):
 DECODER = Decoder(Note | Parcel)
 TOKEN = b"right"
 KEYS = Keyring.from_token(TOKEN)
-KINDS = ("tcp", "shortcut", "unix", "inproc")
+KINDS = ("tcp", "shortcut", "unix", "inproc", pipes.SCHEME)
+BACKENDS[pipes.SCHEME] = pipes.PipeBackend()
 _numbers = itertools.count()
 
 
@@ -45,6 +48,7 @@ def address_for(kind: str) -> str:
         "shortcut": "tcp://127.0.0.1:0",
         "unix": f"unix://@{name}",
         "inproc": f"inproc://{name}",
+        "pipe": "pipe://127.0.0.1:0",
     }[kind]
 
 

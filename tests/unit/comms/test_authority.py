@@ -136,3 +136,13 @@ def test_tokens_are_long_random_and_not_shown(environ: dict[str, str]) -> None:
     assert token != new_token()
     publication = Authority(environ).publish(ADDRESS, token)
     assert token.decode() not in repr(publication)
+
+
+def test_services_of_a_process_that_agree_have_one_token(tmp_path):
+    authority = Authority({"HOME": str(tmp_path)})
+    assert authority.of_services_here() is None
+    authority.publish("tcp://127.0.0.1:1", b"x", file=False)
+    authority.publish("tcp://127.0.0.1:2", b"x", file=False)
+    assert authority.of_services_here() == b"x"
+    authority.publish("tcp://127.0.0.1:3", b"y", file=False)
+    assert authority.of_services_here() is None

@@ -104,3 +104,17 @@ def test_one_call_can_fail_alone() -> None:
         assert not other.done()
 
     run(story())
+
+
+def test_a_question_that_can_not_be_said_leaves_nothing_behind() -> None:
+    def say(question: int) -> None:
+        raise ValueError("too large")
+
+    async def story() -> None:
+        calls = PendingCalls("peer")
+        with pytest.raises(ValueError, match="too large"):
+            await calls.ask(lambda request: request, say)
+        await asyncio.sleep(0)
+        assert len(calls) == 0
+
+    run(story())

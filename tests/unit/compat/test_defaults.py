@@ -6,7 +6,7 @@ import dask.config
 import pytest
 
 from shoal.compat.defaults import enter_defaults, old_defaults
-from shoal.config import SECTIONS, read
+from shoal.config import SECTIONS, Scheduler, read
 from shoal.config.legacy import LEGACY
 
 
@@ -53,3 +53,13 @@ def test_names_of_before_sections_are_warned_about_and_read() -> None:
         dask.config.set({"allowed-failures": 7}),
     ):
         assert dask.config.get("distributed.scheduler.allowed-failures") == 7
+
+
+@pytest.mark.usefixtures("configuration")
+def test_names_of_before_sections_are_read_from_files_and_the_environment_without_a_word() -> None:
+    as_it_was_found = {"allowed_failures": 7, "worker-ttl": "7s"}  # before the drop-in is imported
+    dask.config.update(dask.config.config, as_it_was_found)
+    enter_defaults()
+    assert dask.config.get("distributed.scheduler.allowed-failures") == 7
+    settings = read(Scheduler)
+    assert (settings.allowed_failures, settings.worker_ttl_seconds) == (7, 7.0)

@@ -78,6 +78,7 @@ def test_sync_waits_for_a_coroutine_of_another_thread(
     elsewhere: asyncio.AbstractEventLoop,
 ) -> None:
     assert functions.sync(elsewhere, add, 1, y=2) == 3
+    assert functions.sync(elsewhere, asyncio.get_running_loop) is elsewhere  # it is called there
     with pytest.raises(TimeoutError):
         functions.sync(elsewhere, asyncio.Event().wait, callback_timeout="1 ms")
 
@@ -114,7 +115,7 @@ def test_ports_are_read_and_found() -> None:
     assert functions.parse_ports(23) == functions.parse_ports("23") == [23]
     assert functions.parse_ports("23:25") == [23, 24, 25]
     assert functions.parse_ports([1, 2]) == [1, 2]
-    with pytest.raises(ValueError, match="ends before"):
+    with pytest.raises(ValueError, match="port_stop must be greater"):
         functions.parse_ports("25:23")
     with pytest.raises(TypeError, match="range"):
         functions.parse_ports(2.5)  # type: ignore[arg-type]
@@ -168,3 +169,8 @@ def test_descriptions_of_files_can_be_pickled_though_arrow_forgot() -> None:
     info = filesystems.FileInfo("a/b", filesystems.FileType.File, size=3, mtime_ns=5)
     back = pickling.loads(pickling.dumps([info]))[0]
     assert (back.path, back.type, back.size, back.mtime_ns) == ("a/b", info.type, 3, 5)
+
+
+@pytest.mark.parametrize(("attempt", "seconds"), [(0, 1.5), (2, 13.5), (5, 20.0), (5000, 20.0)])
+def test_pauses_between_attempts_grow_up_to_a_limit(attempt, seconds) -> None:
+    assert functions.exponential_backoff(attempt, 1.5, 3.0, 20.0) == seconds

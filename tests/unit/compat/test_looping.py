@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import gc
 import threading
+from typing import Any
 
 import pytest
 from dask.context import thread_state
@@ -127,8 +128,9 @@ def test_the_state_of_a_thread_is_set_for_a_block() -> None:
     assert not hasattr(thread_state, "shoal_test")
 
 
-def test_nothing_is_logged_of_those_that_fail_beside_the_first(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(("quiet", "nlogged"), [((), 1), (ValueError, 0)])
+def test_those_that_fail_beside_the_first_are_logged_unless_they_are_quiet(
+    caplog: pytest.LogCaptureFixture, quiet: Any, nlogged: int
 ) -> None:
     async def fail(x: int) -> int:
         raise ValueError(x)
@@ -136,9 +138,9 @@ def test_nothing_is_logged_of_those_that_fail_beside_the_first(
     async def use() -> None:
         for together in (looping.All, looping.Any_):
             with pytest.raises(ValueError, match="1"):
-                await together([fail(1), fail(2)])
+                await together([fail(1), fail(2)], quiet_exceptions=quiet)
         gc.collect()
 
     asyncio.run(use())
     gc.collect()
-    assert not caplog.text
+    assert len(caplog.records) == nlogged

@@ -27,12 +27,6 @@ def test_a_class_can_be_derived_from_and_is_refused_by_its_own_name() -> None:
     assert not isinstance(1, unbuilt.SSHCluster)
 
 
-def test_what_stands_in_except_clauses_is_an_exception_and_raising_it_says_so() -> None:
-    assert issubclass(unbuilt.Reschedule, Exception)
-    with pytest.raises(UnsupportedOption, match=r"^Reschedule is not supported"):
-        raise unbuilt.Reschedule
-
-
 def test_a_stand_in_travels_by_its_name() -> None:
     for name in ("SSHCluster", "get_task_stream"):
         stand_in = getattr(unbuilt, name)

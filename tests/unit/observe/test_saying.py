@@ -1,5 +1,6 @@
 """`print` and `warn` outside of tasks are the builtins; in tasks they are told as well."""
 
+import pickle
 import sys
 import warnings
 
@@ -61,3 +62,27 @@ def test_what_a_task_says_is_told_and_can_be_said_again(task, capsys):
     saying.warn_again(warned)
     with pytest.warns(FutureWarning, match="take care"):
         saying.warn_again({**warned, "home": "elsewhere"})
+
+
+def test_what_others_tell_under_the_same_topics_is_said_too(capsys):
+    saying.print_again("plain")
+    saying.print_again({"args": ("a", 1)})
+    with pytest.warns(UserWarning, match="plain"):
+        saying.warn_again("plain")
+    with pytest.warns(UserWarning, match="care"):
+        saying.warn_again({"message": pickle.dumps("care")})
+    assert capsys.readouterr() == ("plain\na 1\n", "")
+
+
+@pytest.mark.parametrize(
+    ("again", "said"),
+    [
+        (saying.print_again, {"args": "not a tuple"}),
+        (saying.print_again, {}),
+        (saying.print_again, {"args": (), "file": "elsewhere"}),
+        (saying.warn_again, {}),
+    ],
+)
+def test_what_makes_no_sense_to_say_is_refused(again, said):
+    with pytest.raises(TypeError, match=r"needs|is one of"):
+        again(said)

@@ -152,6 +152,7 @@ def test_two_sides_that_see_different_certificates_do_not_trust_each_other() -> 
 
 
 def test_another_version_is_refused_with_both_versions_in_the_text() -> None:
+    """The bytes are those of a client and of a service that came after us."""
     theirs = server()
     refusal = theirs.receive(b"SHL1" + bytes((9, 1)) + nonce(1))
     ours = client()
@@ -159,11 +160,35 @@ def test_another_version_is_refused_with_both_versions_in_the_text() -> None:
     ours.receive(refusal)
     for failure in (ours.failure, theirs.failure):
         assert failure is not None
-        assert f"this one {VERSION}, its peer 9" in failure
+        assert f"the service {VERSION}, whoever connects to it 9" in failure
     ours = client()
     ours.receive(b"SHL1" + bytes((9, 0)) + bytes(64))
     assert ours.failure is not None
-    assert "its peer 9" in ours.failure
+    assert f"the service 9, whoever connects to it {VERSION}" in ours.failure
+
+
+def test_a_refusal_by_any_other_version_is_read() -> None:
+    """Whatever version the head of it has, and however it comes cut."""
+    text = "Speak version 0, or none."
+    for version in (0, 2, 255):
+        refusal = b"SHL1" + bytes((version, 1)) + len(text).to_bytes(2, "little") + text.encode()
+        for cut in (1, 5, 7, len(refusal) - 1):
+            ours = client()
+            ours.start()
+            ours.receive(refusal[:cut])
+            assert not ours.ended
+            ours.receive(refusal[cut:])
+            assert ours.failure == text
+
+
+def test_what_is_said_to_strangers_of_other_versions_does_not_change() -> None:
+    """Bytes that every version must go on understanding: the head, and how a refusal is told."""
+    greeting = client().start()
+    assert greeting[:6] == b"SHL1" + bytes((VERSION, 1))
+    assert len(greeting) == 38
+    refusal = server().receive(b"SHL1" + bytes((VERSION + 1, 2)) + nonce(1))
+    assert refusal[:6] == b"SHL1" + bytes((VERSION, 1))
+    assert int.from_bytes(refusal[6:8], "little") == len(refusal) - 8
 
 
 def test_something_else_on_the_port_is_told_apart_from_a_wrong_token() -> None:

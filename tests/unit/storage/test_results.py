@@ -43,3 +43,28 @@ def test_a_key_that_moved_to_another_number_outlives_the_old_one() -> None:
     results.put(TaskId(2), Key("x"), "new", 1)
     results.drop([TaskId(1)])
     assert results.by_key(Key("x")) == "new"
+
+
+def test_who_watches_a_value_is_told_once_that_it_is_dropped() -> None:
+    """Whoever watches no more is not told, and nobody takes another's watch away."""
+    results, said = Results(), []
+
+    def first() -> None:
+        said.append("first")
+
+    def second() -> None:
+        said.append("second")
+
+    results.watch(TaskId(1), first)
+    results.unwatch(TaskId(1), second)
+    results.put(TaskId(1), Key("x"), "value", 1)
+    results.drop([TaskId(1)])
+    results.drop([TaskId(1)])
+    assert said == ["first"]
+    results.watch(TaskId(2), second)
+    results.unwatch(TaskId(2), second)
+    results.drop([TaskId(2)])
+    assert said == ["first"]
+    results.watch(TaskId(3), second)
+    results.clear()
+    assert said == ["first", "second"]

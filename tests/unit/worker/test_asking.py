@@ -88,6 +88,7 @@ def test_a_peer_may_call_what_the_scheduler_may() -> None:
                 look_up=lambda task: None,
                 put=lambda values: None,
                 begin=operations.begin,
+                on_actor_call=lambda connection, message, buffers: None,
                 transfers_max=1,
             )
             keyring = Keyring.from_token(TOKEN)

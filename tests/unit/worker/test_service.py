@@ -35,6 +35,7 @@ from shoal.protocol.running import Outcome, RunFunction
 from shoal.worker.shell.context import get_worker
 from shoal.worker.shell.errors import SchedulerSilent, UnknownCode, WorkerRefused
 from tests.unit.worker.fake_scheduler import FakeScheduler, run, worker_of
+from tests.until import until
 
 ADDRESSES = ["inproc://", "tcp://127.0.0.1:0", "unix://@shoal-test-worker"]
 
@@ -387,8 +388,7 @@ def test_what_it_does_can_be_looked_at() -> None:
             scheduler.run(worker, block, task=2)
             scheduler.run(worker, add, 1, 2, task=3)
             await asyncio.to_thread(begun.wait)
-            while len(worker.state.tasks) < 3:
-                await asyncio.sleep(0)
+            await until(lambda: len(worker.state.tasks) == 3)
             states = {key: view.state for key, view in worker.state.tasks.items()}
             assert states == {"key-1": "memory", "key-2": "executing", "key-3": "ready"}
             assert [what for _, what, _ in worker.story("key-1")] == [

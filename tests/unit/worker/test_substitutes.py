@@ -102,3 +102,22 @@ def test_a_run_that_waits_for_much_at_once_counts_once_and_not_beyond_its_end() 
     assert not waiting.count(one, -1, is_executing=False)  # of a thread that it left behind
     assert not waiting.count(one, 1, is_executing=False)
     assert not waiting.end([one])
+
+
+def test_a_run_that_has_seceded_is_not_counted_among_those_that_wait() -> None:
+    run = Run(RunTask(TaskId(1), RunId(1), Key("x"), CodeId(1), 0, 0.0, 1))
+    waiting = WaitingRuns()
+    waiting.secede(run)
+    assert not waiting.count(run, 1, is_executing=True)
+    waiting.secede(run)
+    assert (len(waiting), waiting.are_any) == (0, True)
+    waiting.rejoin(run)
+    assert len(waiting) == 1
+    waiting.secede(run)
+    assert not waiting.count(run, -1, is_executing=True)
+    waiting.rejoin(run)
+    assert (len(waiting), waiting.are_any) == (0, False)
+    waiting.count(run, 1, is_executing=True)
+    waiting.secede(run)
+    assert not waiting.end([run])
+    assert (len(waiting), waiting.are_any) == (0, False)

@@ -362,6 +362,7 @@ def server_of_one(executor: ThreadPoolExecutor, **options: Any) -> ReplicaServer
         look_up=lambda task: held,
         put=lambda values: None,
         begin=lambda say, call: None,
+        on_actor_call=lambda connection, message, buffers: None,
         transfers_max=1,
         **options,
     )

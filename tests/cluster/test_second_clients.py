@@ -1,0 +1,118 @@
+"""A client in another process: it shares what this one has, dies, and comes back."""
+
+from concurrent.futures import CancelledError
+
+import pytest
+
+from shoal import Client, Future, LocalCluster, Lock, Queue, Variable, get_client, wait
+from tests.programs import run_python
+
+SECOND = """
+import asyncio, os, sys
+from shoal import Client, Event, Future, Lock, Queue, Variable
+
+address, token, face, part = sys.argv[1:]
+options = {"security": bytes.fromhex(token)}
+
+
+async def ask(value):
+    return await value if face == "asynchronous" and not isinstance(value, Future) else value
+
+
+async def meet(client):
+    numbers = await ask(client.get_dataset("numbers"))
+    assert await ask(client.gather(numbers)) == [1, 2, 3]
+    named = Future("by its key", client)
+    assert await ask(named.result()) == 7
+    given = await ask(Queue("there", client=client).get(timeout=10))
+    total = client.submit(sum, [given, named, *numbers], key="total")
+    await ask(Queue("back", client=client).put(total))
+    await ask(Variable("latest", client=client).set(client.submit(abs, -4)))
+    await ask(client.publish_dataset(of_the_second=client.submit(abs, -5)))
+    assert await ask(Lock("held", client=client).acquire())
+    only_here = client.submit(until_somebody_says_so, key="of nobody else")
+    assert await ask(Event("has begun", client=client).wait(timeout=10))
+    sys.stdout.write("dies")
+    sys.stdout.flush()
+    os._exit(3)  # as if it had been killed
+
+
+async def come_back(client):
+    assert await ask((await ask(client.get_dataset("of_the_second"))).result()) == 5
+    assert await ask(client.list_datasets()) == ("numbers", "of_the_second")
+    print("is back")
+
+
+def until_somebody_says_so():
+    Event("has begun").set()
+    assert Event("may end").wait(timeout=20)
+
+
+async def play():
+    async with Client(address, asynchronous=True, **options) as client:
+        await parts[part](client)
+
+parts = {"meet": meet, "come back": come_back}
+if face == "asynchronous":
+    asyncio.run(play())
+else:
+    with Client(address, **options) as client:
+        try:
+            parts[part](client).send(None)
+        except StopIteration:
+            pass
+"""
+
+
+def value_in(client):
+    """Run in a task: what the second client has left there, by the task's own client."""
+    return Variable("latest", client=get_client()).get(timeout=10).result()
+
+
+@pytest.fixture
+def cluster():
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as started:
+        yield started
+
+
+@pytest.mark.parametrize("face", ["asynchronous", "blocking"])
+def test_another_process_shares_what_there_is_and_leaves_nothing_but_what_it_published(
+    cluster, face, tmp_path
+):
+    script = tmp_path / "second.py"
+    script.write_text(SECOND)
+    who = (str(script), cluster.scheduler_address, cluster.token.hex(), face)
+    with Client(cluster) as client:
+        numbers = client.map(abs, [-1, -2, -3])
+        client.publish_dataset(numbers=numbers)
+        named = client.submit(abs, -7, key="by its key")
+        given = client.submit(abs, -10)
+        wait([named])
+        Queue("there").put(given)
+        died = run_python(*who, "meet")
+        assert (died.returncode, died.stdout, died.stderr) == (3, "dies", "")
+        # What it kept for itself is let go of, as soon as its connection has ended.
+        held = Lock("held")
+        assert held.acquire(timeout=10)
+        held.release()
+        # What it shared has outlived it.
+        assert Queue("back").get(timeout=10).result(timeout=10) == 10 + 7 + 1 + 2 + 3
+        assert Variable("latest").get(timeout=10).result(timeout=10) == 4
+        assert client.submit(value_in, 0, pure=False).result(timeout=10) == 4
+        assert client.list_datasets() == ("numbers", "of_the_second")
+        with pytest.raises(CancelledError, match="not known to the scheduler"):
+            Future("of nobody else", client).result(timeout=10)
+        back = run_python(*who, "come back")
+        assert (back.returncode, back.stdout, back.stderr) == (0, "is back\n", "")
+        client.unpublish_dataset("numbers")
+        client.unpublish_dataset("of_the_second")
+        Variable("latest").delete()
+
+
+def test_what_one_client_has_just_submitted_is_an_input_of_the_others_task(cluster):
+    """Though it is large on its way, one of many, or let go of by the one that submitted it."""
+    with Client(cluster) as one, Client(cluster, set_as_default=False) as other:
+        assert other.submit(abs, one.submit(len, bytes(900_000))).result(timeout=10) == 900_000
+        many = one.map(abs, range(5000))
+        assert other.submit(sum, many[-3:]).result(timeout=10) == 3 * 4998
+        assert sum(other.gather(other.map(abs, many))) == sum(range(5000))
