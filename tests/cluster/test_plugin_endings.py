@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import logging
-import os
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -67,35 +67,33 @@ def test_a_plugin_of_the_scheduler_is_closed_however_it_goes():
     assert closed == ["replaced", "removed", "at the end"]
 
 
-def test_a_file_that_is_sent_again_leaves_one_folder_and_no_warning(tmp_path):
+def test_a_file_that_is_sent_again_replaces_the_first_without_a_warning(tmp_path):
     async def scenario():
         path = tmp_path / "sent_twice.txt"
-        path.write_text("hello")
         async with Scheduler(protocol="inproc") as scheduler:
-            first, second = (SchedulerUploadFile(str(path)) for _ in range(2))
-            await scheduler.register_scheduler_plugin(first)
-            folder = first._folder
-            assert os.path.isdir(folder)
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                await scheduler.register_scheduler_plugin(second)
-            await until(lambda: not os.path.exists(folder))
-            last = second._folder
-            assert os.path.isdir(last)
-        assert not os.path.exists(last)
+            kept = Path(scheduler.local_directory, path.name)
+            for said in ("hello", "hello again"):
+                path.write_text(said)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    await scheduler.register_scheduler_plugin(SchedulerUploadFile(str(path)))
+                assert kept.read_text() == said
+            (plugin,) = (p for p in scheduler.plugins.values() if hasattr(p, "content"))
+            assert plugin.content == b"hello again"
+        assert not kept.parent.exists()
 
     play(scenario())
 
 
-def test_a_file_that_can_not_be_imported_leaves_no_folder(tmp_path):
+def test_a_file_that_can_not_be_imported_is_said_and_leaves_no_plugin(tmp_path):
     async def scenario():
         path = tmp_path / "sent_in_vain.py"
         path.write_text("1 / 0")
         async with Scheduler(protocol="inproc") as scheduler:
-            plugin = SchedulerUploadFile(str(path))
+            before = dict(scheduler.plugins)
             with pytest.raises(ZeroDivisionError):
-                await scheduler.register_scheduler_plugin(plugin)
-            assert plugin._folder == ""
+                await scheduler.register_scheduler_plugin(SchedulerUploadFile(str(path)))
+            assert dict(scheduler.plugins) == before
 
     play(scenario())
 

@@ -90,11 +90,12 @@ async def _serve(entries: Mapping[Any, Mapping[str, Any]], args: tuple[str, ...]
     from shoal.deploy.spec import class_of, made, parameters_of
     from shoal.scheduler.shell.service import Scheduler
 
+    kinds = {name: class_of(entry["cls"]) for name, entry in entries.items()}
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     dask.config.set(settings_with_client())  # tasks of workers in this process have a client
     services = []
     for name, entry in entries.items():
-        kind = class_of(entry["cls"])
+        kind = kinds[name]
         is_scheduler = isinstance(kind, type) and issubclass(kind, Scheduler)
         given = {**(entry.get("options") or {}), **(entry.get("opts") or {})}
         if "death_timeout" in parameters_of(kind):  # a scheduler may come later than its workers

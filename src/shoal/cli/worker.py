@@ -383,7 +383,7 @@ def _make(
     from shoal.deploy.child import SWITCH_INTERVAL_SECONDS
     from shoal.observe.asked import class_named
 
+    worker_class = class_named(options.pop("worker_class", _WORKER))
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     dask.config.set(settings_with_client())  # tasks have a client
-    worker_class = class_named(options.pop("worker_class", _WORKER))
     return worker_class(address, death_timeout=seconds, **options)

@@ -1,6 +1,9 @@
 """What `shoal spec` reads."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -34,19 +37,23 @@ def test_what_is_no_spec_is_said_in_one_line(text):
     assert len(answer.output.splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["Worker", "os.nothing", "no_such_module_anywhere.Worker"])
-@pytest.mark.parametrize("nanny", ["--nanny", "--no-nanny"])
-def test_a_class_that_is_not_to_be_found_is_said_in_one_line(name, nanny, monkeypatch):
-    monkeypatch.setenv("SHOAL_TOKEN", "0123456789abcdef0123456789abcdef")
-    lines = (
-        ["spec", "--spec", json.dumps({"cls": name, "opts": None})],
-        ["worker", "tcp://127.0.0.1:1", nanny, "--worker-class", name],
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("Worker", ["spec", "--spec", json.dumps({"cls": "Worker", "opts": None})]),
+        ("os.nothing", ["worker", "tcp://127.0.0.1:1", "--nanny", "--worker-class", "os.nothing"]),
+        ("no.W", ["worker", "tcp://127.0.0.1:1", "--no-nanny", "--worker-class", "no.W"]),
+    ],
+)
+def test_a_class_that_is_not_to_be_found_is_said_in_one_line(name, line):
+    environ = {**os.environ, "SHOAL_TOKEN": "0123456789abcdef0123456789abcdef"}
+    command = [sys.executable, "-m", "shoal", *line]  # what it sets in its process is its own
+    ended = subprocess.run(
+        command, check=False, env=environ, capture_output=True, text=True, timeout=30
     )
-    for line in lines:
-        answer = CliRunner().invoke(main, line, prog_name="shoal")
-        assert answer.exit_code == 1
-        (said,) = answer.output.splitlines()
-        assert said.startswith(f"Error: There is no class '{name}' to import: ")
+    assert ended.returncode == 1
+    (said,) = ended.stderr.splitlines()
+    assert said.startswith(f"Error: There is no class '{name}' to import: ")
 
 
 def test_a_file_that_is_not_there_or_no_yaml_is_no_spec(tmp_path):

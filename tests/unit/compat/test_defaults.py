@@ -1,6 +1,7 @@
 """What programs find under `distributed.` in dask's configuration, and that it changes nothing."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 import dask.config
 import pytest
@@ -13,7 +14,7 @@ from shoal.config.legacy import LEGACY
 @pytest.fixture
 def configuration() -> Iterator[None]:
     """Ours for a while."""
-    before, defaults = dict(dask.config.config), list(dask.config.defaults)
+    before, defaults = deepcopy(dask.config.config), list(dask.config.defaults)
     yield
     dask.config.config.clear()
     dask.config.config.update(before)
