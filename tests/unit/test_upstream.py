@@ -80,6 +80,17 @@ def test_runs_are_compared_test_by_test() -> None:
     assert verdict.compare(ours, theirs, {"f.py": {"a"}}).failed == {}
 
 
+def test_functions_count_if_all_their_cases_pass_and_what_comes_later_can_be_left_out() -> None:
+    found = verdict.Verdict(
+        passed=["f.py::a[1]", "f.py::a[2]", "f.py::b[1]"],
+        failed={"f.py::b[2]": "it broke", "g.py::c[1]": "not there", "g.py::c[2]": "not there"},
+    )
+    assert found.functions() == (1, 3)
+    left = found.without({"g.py": "comes later"})
+    assert (left.passed, list(left.failed)) == (found.passed, ["f.py::b[2]"])
+    assert set(verdict.read_later()) < set(verdict.read_reasons())
+
+
 def test_each_failure_needs_a_line_and_no_line_may_be_idle() -> None:
     reasons = {"f.py::b": "later", "g.py": "never", "f.py::a": "later"}
     assert verdict.unexplained(["f.py::b[1]", "g.py::x", "f.py::d"], reasons) == ["f.py::d"]

@@ -60,6 +60,15 @@ def figures(
         f">= {RATIO_MIN:.0%}",
         passed=bool(public.passed) and public.ratio >= RATIO_MIN,
     )
+    here = public.without(verdict.read_later())
+    total = len(here.passed) + len(here.failed)
+    nwhole, nfunctions = public.functions()
+    yield Figure(
+        "of these, what waits for no later capability; and test functions, all of them",
+        f"{len(here.passed)} of {total} ({here.ratio:.0%}); {nwhole} of {nfunctions}",
+        "shown only",
+        passed=bool(here.passed),
+    )
     unexplained = verdict.unexplained(public.failed, reasons)
     stale = verdict.stale(public.passed, public.failed, reasons)
     yield Figure(

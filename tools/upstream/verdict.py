@@ -36,6 +36,18 @@ class Verdict:
         """The part that passes."""
         return len(self.passed) / max(1, len(self.passed) + len(self.failed))
 
+    def functions(self) -> tuple[int, int]:
+        """Test functions of which every case passes, of so many; some have a hundred cases."""
+        broken = {_function(name) for name in self.failed}
+        return len({_function(name) for name in self.passed} - broken), len(
+            {_function(name) for name in (*self.passed, *self.failed)}
+        )
+
+    def without(self, reasons: Mapping[str, str]) -> Verdict:
+        """All but the tests that one of these reasons, of a test or a whole file, explains."""
+        left = {name: why for name, why in self.failed.items() if not reason_of(name, reasons)}
+        return Verdict(self.passed, left, self.more, self.our_seconds, self.their_seconds)
+
 
 def compare(ours: Run, theirs: Run, public: Mapping[str, set[str]] | None = None) -> Verdict:
     """Test by test.
@@ -65,6 +77,11 @@ def compare(ours: Run, theirs: Run, public: Mapping[str, set[str]] | None = None
             if here.outcome == "passed" and name not in good
         ]
     return verdict
+
+
+def _function(name: str) -> str:
+    """File and name of the test function of a case."""
+    return name.partition("[")[0]
 
 
 def plain(name: str) -> str:
@@ -100,6 +117,11 @@ def read_reasons(path: Path = REASONS) -> dict[str, str]:
         for section in tomllib.loads(path.read_text(encoding="utf-8")).values()
         for name, reason in section.items()
     }
+
+
+def read_later(path: Path = REASONS) -> dict[str, str]:
+    """Test, or file → one line, of those that wait for a later capability."""
+    return dict(tomllib.loads(path.read_text(encoding="utf-8")).get("later", {}))
 
 
 def read_endless(path: Path = REASONS) -> list[str]:
