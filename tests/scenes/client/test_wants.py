@@ -111,6 +111,13 @@ def test_a_small_result_outlives_its_holders(scene):
     assert scene.ended() == []
 
 
+def test_an_error_is_not_lost_with_whatever_came_before_it(scene):
+    (record,) = scene.submit("a")
+    scene.err(1)
+    scene.lose(1)
+    assert (record.status, record.failure is None) == ("error", False)
+
+
 def test_a_large_result_that_is_lost_ends_a_second_time(scene):
     [x] = scene.submit("x")
     scene.finish(1, value=None, holders=["a"])

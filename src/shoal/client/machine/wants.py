@@ -296,9 +296,12 @@ class ClientMachine(Outgoing):
         self._resolve(record, ERROR)
 
     def on_task_lost(self, message: TaskLost) -> None:
-        """A result has gone; a small one we hold ourselves, so for us it has not."""
+        """A result has gone; a small one we hold ourselves, so for us it has not.
+
+        An error is no result: it stays until somebody has the task tried again.
+        """
         record = self.by_number.get(message.task)
-        if record is None or record.value is not None:
+        if record is None or record.value is not None or record.status == ERROR:
             return
         record.holders = []
         record.status = LOST
