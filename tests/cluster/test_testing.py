@@ -44,6 +44,7 @@ from shoal.testing.surroundings import get_cert, new_config_file, wait_for_log_l
 from shoal.testing.watching import (
     async_poll_for,
     captured_logger,
+    ensure_no_new_clients,
     poll_for,
     raises_with_cause,
     wait_for_state,
@@ -198,6 +199,13 @@ def test_configuration_that_a_test_sets_is_undone() -> None:
         code = "import dask; print(dask.config.get('shoal-test.x'))"
         assert subprocess.check_output([sys.executable, "-c", code]) == b"1\n"
     assert dict(os.environ) == before
+
+
+def test_a_client_that_was_begun_and_ended_is_a_new_one() -> None:
+    with ensure_no_new_clients():
+        pass
+    with pytest.raises(AssertionError, match="1 default clients"), ensure_no_new_clients():
+        Client(processes=False, n_workers=1, dashboard_address=None).close()
 
 
 def test_a_story_is_held_against_what_is_expected() -> None:

@@ -25,13 +25,15 @@ _context: ContextVar[Any] = ContextVar("shoal_client", default=None)
 _defaults: Final[list[weakref.ref[Any]]] = []  # the newest last
 _reasons: Final[list[Callable[[], str]]] = []
 _defaults_change: Final = threading.RLock()  # a client may be collected while one is added
+_nbegun = 0  # default clients, ever
 _told: SchedulerEntry | None = None  # that dask computes with the default client; None: it does not
 
 
 def add_default(client: Any) -> None:
     """Make `client` the default one, until `remove_default` or until it is collected."""
-    global _told  # noqa: PLW0603  # one setting of the whole process, like the list beside it
+    global _nbegun, _told  # noqa: PLW0603  # of the whole process, like the list beside them
     with _defaults_change:
+        _nbegun += 1
         if _told is None:
             _told = SCHEDULER.begin(_scheduler())
             CLIENTS.begin()
@@ -55,6 +57,11 @@ def remove_default(client: Any) -> None:
 def default_clients() -> list[Any]:
     """The default clients that are there, the newest last."""
     return [client for ref in list(_defaults) if (client := ref()) is not None]
+
+
+def nbegun() -> int:
+    """How many default clients there have been so far in this process."""
+    return _nbegun
 
 
 def add_reason(reason: Callable[[], str]) -> None:

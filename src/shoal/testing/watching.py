@@ -189,12 +189,13 @@ def raises_with_cause(
 
 @contextmanager
 def ensure_no_new_clients() -> Iterator[None]:
-    """Fail if the default client is another one afterwards."""
-    from shoal.client.current import find_client
+    """Fail if a default client was begun meanwhile, ended or not."""
+    from shoal.client.current import nbegun
 
-    before = find_client()
+    before = nbegun()
     yield
-    assert find_client() is before, "a new default client was left behind"
+    nnew = nbegun() - before
+    assert not nnew, f"{nnew} default clients were begun"
 
 
 @contextmanager
