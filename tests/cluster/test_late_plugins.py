@@ -22,6 +22,7 @@ from shoal.protocol.messages import RegisterWorker
 from shoal.protocol.plugins import AddPlugins, AskNanny, RemovePlugin
 from shoal.protocol.running import Outcome
 from shoal.worker.shell.errors import WorkerRefused
+from tests.cluster.playing import heard
 from tests.until import until
 
 
@@ -34,17 +35,6 @@ def quiet():
         yield
     finally:
         logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def heard():
-    """What is told comes to whoever reads all of the log."""
-    logger = logging.getLogger("shoal")
-    before, logger.propagate = logger.propagate, True
-    try:
-        yield
-    finally:
-        logger.propagate = before
 
 
 class Marking(WorkerPlugin):

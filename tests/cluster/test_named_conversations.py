@@ -5,21 +5,11 @@ from functools import partial
 
 import pytest
 
-from shoal import Scheduler, Worker
+from shoal import Worker
 from shoal.comms.errors import CommClosedError
 from shoal.compat.comm import core as comms
 from shoal.protocol.payload import dump_function
-
-
-def play(scenario):
-    """Play it with a scheduler and a worker of this process."""
-
-    async def run():
-        async with asyncio.timeout(20):
-            async with Scheduler() as scheduler, Worker(scheduler.address, nthreads=1) as worker:
-                await scenario(scheduler, worker)
-
-    asyncio.run(run())
+from tests.cluster.playing import play_with_worker
 
 
 def test_whoever_subscribes_is_told_who_comes_and_goes_until_it_goes_itself():
@@ -37,7 +27,7 @@ def test_whoever_subscribes_is_told_who_comes_and_goes_until_it_goes_itself():
         while subscribed in scheduler.plugins:
             await asyncio.sleep(0)
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_whoever_is_fed_is_told_again_and_again_until_it_goes():
@@ -57,7 +47,7 @@ def test_whoever_is_fed_is_told_again_and_again_until_it_goes():
         while not said:
             await asyncio.sleep(0)
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_what_goes_wrong_while_somebody_is_fed_is_told():
@@ -71,7 +61,7 @@ def test_what_goes_wrong_while_somebody_is_fed_is_told():
         with pytest.raises(CommClosedError):
             await comm.read()
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 class SlowComm:
@@ -109,4 +99,4 @@ def test_whoever_subscribes_misses_nobody_who_comes_meanwhile():
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    play(scenario)
+    play_with_worker(scenario)

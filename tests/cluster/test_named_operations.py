@@ -19,6 +19,7 @@ from shoal.protocol.directions import SchedulerToWorker
 from shoal.protocol.freestanding import Parcel
 from shoal.protocol.handshake import WORKER, Keyring
 from tests.cluster.faces import FACES, ask
+from tests.cluster.playing import play_with_worker
 
 BOTH_FACES = pytest.mark.parametrize("face", FACES.values(), ids=FACES)
 
@@ -136,7 +137,7 @@ def test_much_is_looked_at_a_part_at_a_time(monkeypatch):
                 await ours.has_what(workers=["tcp://nobody:1"])
 
     monkeypatch.setattr("shoal.scheduler.shell.looks_by_name.NTASKS", 2)
-    play(scenario)
+    play_with_worker(scenario)
 
 
 class Stubborn:
@@ -170,17 +171,6 @@ class Wrapped:
         return open_it, (self.what,)
 
 
-def play(scenario):
-    """Play it with a scheduler and a worker of this process."""
-
-    async def run():
-        async with asyncio.timeout(20):
-            async with Scheduler() as scheduler, Worker(scheduler.address, nthreads=1) as worker:
-                await scenario(scheduler, worker)
-
-    asyncio.run(run())
-
-
 def test_services_call_each_other_and_programs_hold_conversations():
     async def scenario(scheduler, worker):
         assert await scheduler.rpc(worker.address).ping() == b"pong"
@@ -209,7 +199,7 @@ def test_services_call_each_other_and_programs_hold_conversations():
             await comm.read()
         assert heard == [3]
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_what_is_for_others_is_not_unpickled_in_the_scheduler():
@@ -229,7 +219,7 @@ def test_what_is_for_others_is_not_unpickled_in_the_scheduler():
         given = await scheduler.broadcast(msg=message)  # for code in the scheduler
         assert given == {worker.address: expected[1]}
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_workers_are_found_and_removed_by_hand():
@@ -255,7 +245,7 @@ def test_workers_are_found_and_removed_by_hand():
             scheduler.close_worker(worker.address)
         await worker.finished()
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_what_is_blocked_by_a_setting_is_refused_whichever_way_it_is_called():
@@ -270,7 +260,7 @@ def test_what_is_blocked_by_a_setting_is_refused_whichever_way_it_is_called():
     blocked = ["echo"]
     names = ("distributed.scheduler.blocked-handlers", "distributed.worker.blocked-handlers")
     with dask.config.set(dict.fromkeys(names, blocked)):
-        play(scenario)
+        play_with_worker(scenario)
 
 
 def test_a_service_that_closes_ends_what_is_under_way_for_programs():
@@ -300,7 +290,7 @@ def test_a_service_that_closes_ends_what_is_under_way_for_programs():
                     await task
             tasks.clear()
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 @pytest.mark.parametrize("kind", [Scheduler, Worker])
@@ -325,7 +315,7 @@ def test_an_operation_that_goes_on_though_it_is_cancelled_keeps_no_service_open(
 
     for name in ("compat.servers.guests", "scheduler.shell.operations.answering"):
         monkeypatch.setattr(f"shoal.{name}.CANCEL_SECONDS", 0.01)
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_an_operation_may_end_its_service():
@@ -337,7 +327,7 @@ def test_an_operation_may_end_its_service():
             assert await remote.terminate() == "OK"
         await scheduler.finished()
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_a_worker_that_closes_gracefully_leaves_its_results_to_others():
@@ -350,7 +340,7 @@ def test_a_worker_that_closes_gracefully_leaves_its_results_to_others():
             await worker.close_gracefully()
             assert await client.who_has([future]) == {future.key: (other.address,)}
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_a_worker_that_closes_gracefully_closes_though_nobody_takes_its_results():
@@ -361,7 +351,7 @@ def test_a_worker_that_closes_gracefully_closes_though_nobody_takes_its_results(
             assert worker.status is Status.closed
             del future
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_every_operation_that_is_told_of_is_there_and_what_is_called_at_intervals_ends():
@@ -378,7 +368,7 @@ def test_every_operation_that_is_told_of_is_there_and_what_is_called_at_interval
         await scheduler.close()
         assert len(stopped) == 2
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_a_worker_can_not_call_by_name_as_if_it_were_a_client():
@@ -394,7 +384,7 @@ def test_a_worker_can_not_call_by_name_as_if_it_were_a_client():
         await ended
         assert "guests" not in scheduler.__dict__  # nobody was welcomed
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_what_was_told_of_an_address_by_one_who_is_gone_keeps_nobody_out():
@@ -405,7 +395,7 @@ def test_what_was_told_of_an_address_by_one_who_is_gone_keeps_nobody_out():
         finally:
             told.withdraw()
 
-    play(scenario)
+    play_with_worker(scenario)
 
 
 def test_who_does_not_know_the_token_calls_nothing(monkeypatch):
@@ -422,4 +412,4 @@ def test_who_does_not_know_the_token_calls_nothing(monkeypatch):
         finally:
             keys.keys_of_caller.reset(mark)
 
-    play(scenario)
+    play_with_worker(scenario)

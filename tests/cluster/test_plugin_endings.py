@@ -1,8 +1,6 @@
 """How plugins end: as they are replaced, as their service closes, and when they take too long."""
 
 import asyncio
-import contextlib
-import logging
 import threading
 import time
 import warnings
@@ -21,18 +19,8 @@ from shoal import (
 )
 from shoal.observe.plugins.sending import SchedulerUploadFile
 from tests.cluster.conftest import SMALL
+from tests.cluster.playing import heard
 from tests.until import until
-
-
-@contextlib.contextmanager
-def heard():
-    """What is told comes to whoever reads all of the log, and not to stderr."""
-    logger = logging.getLogger("shoal")
-    before, logger.propagate = logger.propagate, True
-    try:
-        yield
-    finally:
-        logger.propagate = before
 
 
 def play(scenario):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from shoal.comms.addresses import INPROC, Address
+from shoal.comms.ending import DRAINED_NBYTES, Ending
 from shoal.comms.errors import AuthenticationError, CommClosedError, ConnectError, ListenError
 from shoal.comms.transport import OnClosed, OnConnection, OnMessages
 from shoal.protocol.handshake import Keyring
@@ -25,7 +26,6 @@ from shoal.protocol.handshake import Keyring
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-DRAINED_NBYTES: Final = 1 << 20
 MESSAGE_NBYTES: Final = 64
 """What a message counts for in `unsent_nbytes`: it has no size, but a queue of them has."""
 
@@ -34,18 +34,15 @@ _listener_by_name: Final[dict[str, InprocListener]] = {}
 _numbers: Final = itertools.count(1)
 
 
-class InprocConnection:
+class InprocConnection(Ending):
     """See `Connection`.  One of a pair; `unsent_nbytes` is what the other end has yet to take."""
 
     scheme = INPROC
 
     def __init__(self, role: str, local_address: str, peer_address: str) -> None:
+        super().__init__()
         self.role = role
         self.local_address, self.peer_address = local_address, peer_address
-        self.closed = False
-        self.unsent_nbytes = 0
-        self._loop = asyncio.get_running_loop()
-        self._loop_thread = threading.get_ident()
         self._peer: InprocConnection | None = None
         # Shared with the peer's thread, under the lock:
         self._lock = threading.Lock()
@@ -53,14 +50,6 @@ class InprocConnection:
         self._inbox = collections.deque()
         self._waking = False
         self._peer_ended = False
-        # Our own thread's alone:
-        self._on_messages: OnMessages | None = None
-        self._on_closed: OnClosed | None = None
-        self._reason: Exception | None = None
-        self._ended = False
-        self._told = False
-        self._drained: list[asyncio.Future[None]] = []
-        self._finished: asyncio.Future[None] = self._loop.create_future()
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
@@ -213,32 +202,9 @@ class InprocConnection:
         self._loop.call_soon(self._tell)
 
     def _tell(self) -> None:
-        if not self._finished.done():
-            self._finished.set_result(None)
-        if self._told or self._on_closed is None:
-            return
-        self._told = True
-        on_closed, self._on_messages, self._on_closed = self._on_closed, None, None
-        self._peer = None  # a pair is a reference cycle
-        on_closed(self._reason)
-
-    def _wake_drained(self) -> None:
-        waiting, self._drained = self._drained, []
-        for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def drain(self) -> None:
-        """See `Connection.drain`."""
-        if self.unsent_nbytes <= DRAINED_NBYTES or self._ended:
-            return
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._drained.append(waiter)
-        await waiter
-
-    async def wait_closed(self) -> None:
-        """See `Connection.wait_closed`."""
-        await asyncio.shield(self._finished)
+        if self._on_closed is not None:
+            self._peer = None  # a pair is a reference cycle
+        super()._tell()
 
 
 class InprocListener:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from shoal.comms import forks
+from shoal.comms.ending import DRAINED_NBYTES, Ending
 from shoal.comms.errors import CommClosedError
 from shoal.comms.memory import allocate
 from shoal.comms.transport import OnClosed, OnMessages
@@ -50,8 +51,6 @@ CHUNKS_MAX: Final = 64
 """Queued pieces given to the system in one call."""
 WHOLE_NBYTES_MAX: Final = 1 << 18
 """From here on, a second system call costs less than a copy of what is sent."""
-DRAINED_NBYTES: Final = 1 << 20
-"""`drain` returns when less than this is unsent."""
 FLUSH_SECONDS: Final = 5.0
 """How long `close` waits for the peer to take what is queued."""
 LINGER_SECONDS: Final = 1.0
@@ -70,7 +69,7 @@ class _Thread(threading.local):
 _thread: Final = _Thread()
 
 
-class SocketConnection:
+class SocketConnection(Ending):
     """See `Connection`.  Made by `connect` and `listen`, after the handshake."""
 
     def __init__(
@@ -86,12 +85,9 @@ class SocketConnection:
         leftover: bytes = b"",
     ) -> None:
         """`sock` is non-blocking and owned from now on; `leftover` came after the handshake."""
+        super().__init__()
         self.scheme, self.role = scheme, role
         self.peer_address, self.local_address = peer_address, local_address
-        self.closed = False
-        self.unsent_nbytes = 0
-        self._loop = asyncio.get_running_loop()
-        self._loop_thread = threading.get_ident()
         self._lock = threading.RLock()
         self._sock = sock
         self._fd = sock.fileno()
@@ -103,18 +99,10 @@ class SocketConnection:
         self._reader = FrameReader(self._limits, allocate, _thread.scratch)
         self._leftover = leftover
         self._queue: collections.deque[memoryview] = collections.deque()
-        self._on_messages: OnMessages | None = None
-        self._on_closed: OnClosed | None = None
-        self._reason: Exception | None = None
-        self._failure: ProtocolError | None = None  # why we turned the peer away
         self._broken = False  # the peer takes nothing any more; `on_closed` will say so
-        self._ended = False  # the socket is closed
-        self._told = False  # `on_closed` was called
         self._reading = False
         self._writing = False
         self._deadline: asyncio.TimerHandle | None = None
-        self._drained: list[asyncio.Future[None]] = []
-        self._finished: asyncio.Future[None] = self._loop.create_future()
         forks.belongs_to_this_process(self)
 
     def __repr__(self) -> str:
@@ -338,16 +326,6 @@ class SocketConnection:
         if failure is not None:
             self._turn_away(failure)
 
-    def _turn_away(self, failure: ProtocolError) -> None:
-        """The peer is not understood: tell it, if there is a word for that, and end."""
-        word = failure.last_word
-        if isinstance(word, msgspec.Struct) and not self.closed:
-            self._failure = failure
-            self.send([word])
-            self.close()
-        else:
-            self._end(failure)
-
     def _hand_over(self, messages: list[msgspec.Struct], buffers: list[memoryview]) -> None:
         if self._ended or (self.closed and not self._broken):
             return
@@ -436,34 +414,6 @@ class SocketConnection:
             self.unsent_nbytes = 0
         self._wake_drained()
         self._loop.call_soon(self._tell)
-
-    def _tell(self) -> None:
-        """Call `on_closed`, once there is one, and never twice."""
-        if not self._finished.done():
-            self._finished.set_result(None)
-        if self._told or self._on_closed is None:
-            return
-        self._told = True
-        on_closed, self._on_messages, self._on_closed = self._on_closed, None, None
-        on_closed(self._reason)
-
-    def _wake_drained(self) -> None:
-        waiting, self._drained = self._drained, []
-        for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def drain(self) -> None:
-        """See `Connection.drain`."""
-        if self.unsent_nbytes <= DRAINED_NBYTES or self._ended:
-            return
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._drained.append(waiter)
-        await waiter
-
-    async def wait_closed(self) -> None:
-        """See `Connection.wait_closed`."""
-        await asyncio.shield(self._finished)
 
 
 def _why(error: OSError) -> str:

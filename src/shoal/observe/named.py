@@ -11,13 +11,17 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from shoal.observe.handling import NO_REASONS, Caller, Counted, Handler, outcome_of
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.running import Outcome
 
 logger = logging.getLogger("shoal.core")
+
+CONVERSATION: Final = "It is a step of a conversation that has messages of its own here."
+LATER: Final = "This version of shoal does not have it yet."
+"""Reasons why an operation of upstream's is refused."""
 
 
 def stop_periodic(callbacks: Mapping[str, Any], who: str) -> None:

@@ -25,20 +25,11 @@ from shoal.compat.serialising.wrappers import Serialized, ToPickle, to_serialize
 from shoal.protocol.families.errors import FamilyNotAllowed
 from shoal.protocol.handshake import Keyring
 from tests.unit.comms import pipes
+from tests.unit.compat.playing import play
 
 OURS = pytest.mark.parametrize("where", ["tcp://127.0.0.1", "inproc://"])
 ALL = pytest.mark.parametrize("where", ["tcp://127.0.0.1", "inproc://", "pipe://"])
 BACKENDS.setdefault(pipes.SCHEME, pipes.PipeBackend())
-
-
-def play(scenario):
-    """Play it on a loop of its own, within a time that it never takes."""
-
-    async def limited():
-        async with asyncio.timeout(20):
-            await scenario()
-
-    asyncio.run(limited())
 
 
 @asynccontextmanager

@@ -16,18 +16,9 @@ from shoal.compat.servers.pool import ConnectionPool, PoolClosed
 from shoal.compat.servers.server import Server
 from shoal.observe.status import Status
 from shoal.protocol.handshake import Keyring
+from tests.unit.compat.playing import play
 
 EVERYWHERE = pytest.mark.parametrize("where", ["tcp://127.0.0.1:0", "inproc://"])
-
-
-def play(scenario):
-    """Play it on a loop of its own, within a time that it never takes."""
-
-    async def limited():
-        async with asyncio.timeout(20):
-            await scenario()
-
-    asyncio.run(limited())
 
 
 @asynccontextmanager

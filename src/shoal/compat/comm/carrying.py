@@ -17,8 +17,9 @@ import msgspec
 
 from shoal.comms.addresses import Address
 from shoal.comms.backends import backend_of
+from shoal.comms.ending import DRAINED_NBYTES, Ending
 from shoal.comms.errors import AddressError, CommClosedError, ConnectError, ListenError
-from shoal.comms.sockets import DRAINED_NBYTES, FLUSH_SECONDS
+from shoal.comms.sockets import FLUSH_SECONDS
 from shoal.comms.transport import OnClosed, OnConnection, OnMessages
 from shoal.compat.comm import handshaking
 from shoal.compat.comm.core import Guarded
@@ -34,33 +35,23 @@ if TYPE_CHECKING:
 _FRAMES: Final = "shoal"
 
 
-class CarriedConnection:
+class CarriedConnection(Ending):
     """See `shoal.comms.Connection`.  Two tasks, one for each direction."""
 
     def __init__(
         self, comm: Any, scheme: str, role: str, decoder: Decoder, limits: FrameLimits | None
     ) -> None:
         """`comm`: its peer has proved `role`; it is ours from now on."""
+        super().__init__()
         self.scheme, self.role = scheme, role
         self.peer_address, self.local_address = str(comm.peer_address), str(comm.local_address)
-        self.closed = False
-        self.unsent_nbytes = 0
         self._comm = comm
         self._decode = decoder.decode
         self._limits = limits or FrameLimits()
-        self._loop = asyncio.get_running_loop()
-        self._loop_thread = threading.get_ident()
         self._lock = threading.Lock()
         self._unsent: collections.deque[tuple[list[Any], int]] = collections.deque()
         self._news = asyncio.Event()
-        self._drained: list[asyncio.Future[None]] = []
-        self._on_messages: OnMessages | None = None
-        self._on_closed: OnClosed | None = None
-        self._reason: Exception | None = None
-        self._failure: ProtocolError | None = None  # why we turned the peer away
-        self._told = False
         self._ours_to_end = False  # `close` or `abort` was called
-        self._finished: asyncio.Future[None] = self._loop.create_future()
         self._deadline: asyncio.TimerHandle | None = None
         self._reading: asyncio.Task[None] | None = None
         self._writing = self._loop.create_task(self._write())
@@ -136,7 +127,7 @@ class CarriedConnection:
     def start(self, on_messages: OnMessages, on_closed: OnClosed) -> None:
         """See `Connection.start`."""
         self._on_messages, self._on_closed = on_messages, on_closed
-        if self._finished.done():
+        if self._ended:
             self._loop.call_soon(self._tell)
             return
         self._reading = self._loop.create_task(self._read())
@@ -157,16 +148,6 @@ class CarriedConnection:
                 {"message": f"The receiver of {self!r} raised", "exception": error}
             )
             self._end(error)
-
-    def _turn_away(self, failure: ProtocolError) -> None:
-        """The peer is not understood: tell it, if there is a word for that, and end."""
-        word = failure.last_word
-        if isinstance(word, msgspec.Struct) and not self.closed:
-            self._failure = failure
-            self.send([word])
-            self.close()
-        else:
-            self._end(failure)
 
     def _deliver(self, said: Any) -> None:
         """Hand over the frames of one message: those without buffers together."""
@@ -208,9 +189,9 @@ class CarriedConnection:
         self._end(None)
 
     def _end(self, reason: Exception | None) -> None:
-        if self._finished.done():
+        if self._ended:
             return
-        self.closed = True
+        self.closed = self._ended = True
         self._reason = reason
         self._finished.set_result(None)
         if self._deadline is not None:
@@ -225,31 +206,6 @@ class CarriedConnection:
                 task.cancel()
         self._comm.abort()
         self._loop.call_soon(self._tell)
-
-    def _tell(self) -> None:
-        if self._told or self._on_closed is None:
-            return
-        self._told = True
-        on_closed, self._on_messages, self._on_closed = self._on_closed, None, None
-        on_closed(self._reason)
-
-    def _wake_drained(self) -> None:
-        waiting, self._drained = self._drained, []
-        for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def drain(self) -> None:
-        """See `Connection.drain`."""
-        if self.unsent_nbytes <= DRAINED_NBYTES or self._finished.done():
-            return
-        waiter: asyncio.Future[None] = self._loop.create_future()
-        self._drained.append(waiter)
-        await waiter
-
-    async def wait_closed(self) -> None:
-        """See `Connection.wait_closed`."""
-        await asyncio.shield(self._finished)
 
 
 def _frames_of(said: Any) -> Sequence[Any]:

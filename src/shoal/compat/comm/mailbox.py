@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
+from shoal.comms.ending import DRAINED_NBYTES
 from shoal.comms.errors import CommClosedError
-from shoal.comms.sockets import DRAINED_NBYTES
 from shoal.comms.transport import Connection
 from shoal.protocol.freestanding import Handed, Parcel, Taken
 

@@ -50,18 +50,7 @@ class TCP(Carried):
         """See `Comm.write`.  What was cut off in the middle closes the comm."""
         if self.closed():
             raise CommClosedError.already(self.peer_address)
-        frames = await to_frames(
-            msg,
-            allow_offload=self.allow_offload,
-            serializers=serializers,
-            on_error=on_error or "message",
-            context={
-                "sender": self.local_info,
-                "recipient": self.remote_info,
-                **self.handshake_options,
-            },
-            frame_split_size=self.max_shard_size,
-        )
+        frames = await framed(self, msg, serializers, on_error)
         nbytes = sum([memoryview(frame).nbytes for frame in frames])
         try:
             await self._mailbox.put(frames, nbytes)
@@ -76,6 +65,29 @@ class TCPConnector(CarriedConnector):
 
     prefix = "tcp://"
     comm_class = TCP
+
+
+def place(address: str, default_host: str | None, default_port: int) -> Address:
+    """Where to listen for ``host:port``, with the defaults for what it does not say."""
+    asked = parse_address(f"tcp://{address}", default_port)
+    host = asked.host if asked.host or default_host is None else default_host
+    return Address("tcp", host=host, port=asked.port)
+
+
+async def framed(comm: Any, message: Any, serializers: Any, on_error: Any) -> list[Any]:
+    """The frames of what a comm of ours with hosts and ports is told to write."""
+    return await to_frames(
+        message,
+        allow_offload=comm.allow_offload,
+        serializers=serializers,
+        on_error=on_error or "message",
+        context={
+            "sender": comm.local_info,
+            "recipient": comm.remote_info,
+            **comm.handshake_options,
+        },
+        frame_split_size=comm.max_shard_size,
+    )
 
 
 class TCPListener(CarriedListener):
@@ -102,9 +114,7 @@ class TCPListener(CarriedListener):
         """
         super().__init__(address, comm_handler, deserialize, **connection_args)
         self.allow_offload = allow_offload
-        asked = parse_address(f"tcp://{address}", default_port)
-        host = asked.host if asked.host or default_host is None else default_host
-        self._where = Address("tcp", host=host, port=asked.port)
+        self._where = place(address, default_host, default_port)
         self._bound: Address | None = None
 
     async def _bind(self) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from shoal.compat.comm import handshaking
 from shoal.compat.comm.carried import LIMITS
 from shoal.compat.comm.core import BaseListener, Comm, Connector, handled
 from shoal.compat.comm.errors import FatalCommClosedError, NoContext
-from shoal.compat.comm.tcp import BaseTCPBackend
+from shoal.compat.comm.tcp import BaseTCPBackend, framed, place
 from shoal.compat.serialising.memory import BIG_BYTES_SHARD_SIZE
-from shoal.compat.serialising.streams import from_frames, to_frames
+from shoal.compat.serialising.streams import from_frames
 
 PREFIX: Final = "tls://"
 CLOSE_SECONDS: Final = FLUSH_SECONDS + LINGER_SECONDS
@@ -102,18 +102,7 @@ class TLS(Comm):
         """See `Comm.write`."""
         if self._closed:
             raise CommClosedError.already(self.peer_address)
-        frames = await to_frames(
-            msg,
-            allow_offload=self.allow_offload,
-            serializers=serializers,
-            on_error=on_error or "message",
-            context={
-                "sender": self.local_info,
-                "recipient": self.remote_info,
-                **self.handshake_options,
-            },
-            frame_split_size=self.max_shard_size,
-        )
+        frames = await framed(self, msg, serializers, on_error)
         views = [memoryview(frame).cast("B") for frame in frames]
         head = struct.pack(f"<{len(views) + 1}Q", len(views), *map(len, views))
         try:
@@ -227,9 +216,7 @@ class TLSListener(BaseListener):
             NoContext: there is no `ssl_context` among the arguments (a TypeError).
         """
         super().__init__()
-        asked = parse_address(f"tcp://{address}", default_port)
-        host = asked.host if asked.host or default_host is None else default_host
-        self._where = Address("tcp", host=host, port=asked.port)
+        self._where = place(address, default_host, default_port)
         self._context = _context(connection_args)
         self.comm_handler = comm_handler
         self.deserialize, self.allow_offload = deserialize, allow_offload

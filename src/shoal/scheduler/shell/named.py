@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 from shoal.comms.functions import call_function
 from shoal.observe.handling import Caller, packed, report_of, sealed, value_of
-from shoal.observe.named import CalledByName
+from shoal.observe.named import CONVERSATION, LATER, CalledByName
 from shoal.observe.views import WorkerView
 from shoal.protocol import operations
 from shoal.protocol.answers import Refusal
@@ -87,28 +87,25 @@ BY_NAME: Final[Mapping[str, str]] = {
 }
 """Operation -> the method that answers to it."""
 
-_CONVERSATION: Final = "It is a step of a conversation that has messages of its own here."
-_LATER: Final = "This version of shoal does not have it yet."
-
 REFUSED: Final[Mapping[str, str]] = {
     "adaptive_target": "cluster.scale(n) changes the number of workers.",
-    "add_keys": _CONVERSATION,
+    "add_keys": CONVERSATION,
     "gather": "client.gather fetches results from those who hold them.",
-    "get_task_stream": _LATER,
-    "get_task_stream_index": _LATER,
-    "heartbeat_worker": _CONVERSATION,
-    "performance_report": _LATER,
-    "profile": _LATER,
-    "register-client": _CONVERSATION,
-    "register-worker": _CONVERSATION,
-    "register_nanny": _CONVERSATION,
+    "get_task_stream": LATER,
+    "get_task_stream_index": LATER,
+    "heartbeat_worker": CONVERSATION,
+    "performance_report": LATER,
+    "profile": LATER,
+    "register-client": CONVERSATION,
+    "register-worker": CONVERSATION,
+    "register_nanny": CONVERSATION,
     "retry": "client.retry tries failed tasks again.",
     "scatter": "client.scatter gives values to workers.",
     "set_restrictions": "submit(workers=...) says where a task may run.",
     "start_task_metadata": "get_task_metadata() is a block of code by itself.",
     "stop_task_metadata": "get_task_metadata() is a block of code by itself.",
-    "unregister": _CONVERSATION,
-    "update_data": _CONVERSATION,
+    "unregister": CONVERSATION,
+    "update_data": CONVERSATION,
 }
 """Operations that upstream's has and this one has not -> why, or what to do instead."""
 

@@ -17,7 +17,7 @@ from shoal.comms.functions import call_function
 from shoal.ids import Key
 from shoal.observe.handling import report_of
 from shoal.observe.inside import current_task
-from shoal.observe.named import CalledByName
+from shoal.observe.named import CONVERSATION, LATER, CalledByName
 from shoal.protocol.handshake import CLIENT
 from shoal.protocol.keys import from_canonical, to_canonical
 from shoal.protocol.messages import Message
@@ -46,17 +46,14 @@ BY_NAME: Final[Mapping[str, str]] = {
 }
 """Operation -> the method that answers to it."""
 
-_CONVERSATION: Final = "It is a step of a conversation that has messages of its own here."
-_LATER: Final = "This version of shoal does not have it yet."
-
 REFUSED: Final[Mapping[str, str]] = {
-    "actor_attribute": _CONVERSATION,
-    "actor_execute": _CONVERSATION,
+    "actor_attribute": CONVERSATION,
+    "actor_execute": CONVERSATION,
     "free_keys": "The scheduler has results dropped that nobody wants.",
     "gather": "client.replicate makes copies.",
-    "get_monitor_info": _LATER,
-    "profile": _LATER,
-    "profile_metadata": _LATER,
+    "get_monitor_info": LATER,
+    "profile": LATER,
+    "profile_metadata": LATER,
     "update_data": "client.scatter gives values to workers.",
 }
 """Operations that upstream's has and this one has not -> why, or what to do instead."""
