@@ -44,6 +44,9 @@ class Death:
     by_memory_limit: bool = False
     """We ended it, since it came too near to its limit."""
 
+    by_system: bool = False
+    """The system ended a process of our container, as there was no memory left for it."""
+
     last_lines: str = ""
     """What it wrote to stderr before it was ready."""
 
@@ -70,15 +73,30 @@ class Death:
         if not self.signal:
             return f"exit code {self.exit_code}"
         why = _SIGNALS.get(self.signal, "")
+        if self.by_system:
+            why = "the system ended it, as its container had no memory left"
         if self.signal == "SIGKILL" and (memory := self._describe_memory()):
             why = f"{why}; {memory}"
         return f"killed by {self.signal}" + (f" ({why})" if why else "")
 
+    @property
+    def used_nbytes(self) -> int:
+        """The most that is known of; 0: nothing is.
+
+        What the system counts may be of its last moments only: a worker has it begin anew.
+        """
+        return max(self.memory_peak_nbytes or 0, self.memory_nbytes or 0)
+
+    @property
+    def for_memory_nbytes(self) -> int:
+        """What it had, if that is what it was ended for; else 0."""
+        return self.used_nbytes if self.by_memory_limit or self.by_system else 0
+
     def _describe_memory(self) -> str:
         """What it used, for who must guess whether memory was the reason."""
-        used = self.memory_peak_nbytes or self.memory_nbytes
-        if used is None:
+        if self.memory_peak_nbytes is None and self.memory_nbytes is None:
             return ""
+        used = self.used_nbytes
         limit = self.memory_limit_nbytes
         of = f" of its limit of {format_nbytes(limit)}" if limit else ""
         return f"it had used up to {format_nbytes(used)}{of}"

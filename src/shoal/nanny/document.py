@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import dask.config
 
@@ -18,11 +18,6 @@ from shoal.protocol.payload import dump_function, load
 
 _HASH_SEED = "6640"
 """Workers must agree on the hash of a text: tasks group by it.  Dask's own pools have this one."""
-
-WORKERS_LACK: Final = {
-    "data": "Workers keep results in memory.",
-}
-"""Options of upstream's workers that would change what happens, and what to do instead."""
 
 
 def document_of(
@@ -70,6 +65,14 @@ def worker_environ(added: Mapping[str, Any] | None = None) -> dict[str, str]:
     return {name: str(value) for name, value in environ.items() if value is not None}
 
 
+def limit_native_threads() -> None:
+    """This process is about to be a worker that nobody has started for that: set for it what
+    libraries read as they load, unless the user has."""
+    for name, value in read(Nanny).pre_spawn_environ.items():
+        if value is not None:
+            os.environ.setdefault(name, str(value))
+
+
 def plain_part_of(value: Any) -> Any:
     """What of a configuration can be written as JSON: the rest belongs to this process alone."""
     if isinstance(value, Mapping):
@@ -111,6 +114,11 @@ def pickled_class(kind: type[Any] | str | None) -> str | None:
     if isinstance(kind, str):
         kind = class_named(kind)
     return dump_function(kind).hex()
+
+
+def pickled_data(data: Any) -> str | None:
+    """What a worker is to keep its results in, as it travels; `load_class` reads it; None: ours."""
+    return None if data is None else dump_function(data).hex()
 
 
 def load_class(pickled: str) -> Any:

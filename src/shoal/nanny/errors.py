@@ -117,9 +117,9 @@ class MemoryTooSmall(CrashLoop):
             f"row, each within {self.seconds:g} s of its start: {causes_in_words(self.causes)}."
             f"{said}"
             "Another would be killed as well, so none is started. A task needs more than that, or "
-            "the results that futures hold do: workers keep all of them in memory, and move none "
-            "to disk yet. Give workers more (memory_limit=), or have more of them, or hold fewer "
-            "futures at a time, then start it again, with cluster.scale(n) or await "
+            "its inputs do: what one task uses must be in memory at once, and goes to disk only "
+            "before and after it. Give workers more (memory_limit=), or have fewer threads in "
+            "each, or make pieces smaller, then start it again, with cluster.scale(n) or await "
             "nanny.restart()."
         )
 

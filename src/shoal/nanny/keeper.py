@@ -40,6 +40,7 @@ from shoal.observe.preloading import Preloads, process_preloads
 from shoal.observe.reasons import (
     INTERNAL_ERROR,
     LIFETIME,
+    RECYCLED,
     RESTARTED,
     SCHEDULER_GONE,
     TERMINATED,
@@ -129,7 +130,7 @@ class WorkerKeeper(Named):
             )
         )
         self._sent_away: ServiceProcess | None = None  # by the scheduler, for another to come
-        self._last_death = (0, "")  # process id and cause; its successor tells the scheduler
+        self._last_death: dict[str, Any] = {}  # which its successor tells the scheduler
         self._life: asyncio.Task[None] | None = None  # of the process that is there
         self._timer: asyncio.TimerHandle | None = None
         self._started: asyncio.Future[None] | None = None  # for who asked for it
@@ -391,9 +392,7 @@ class WorkerKeeper(Named):
             process.on_ask = self._asked
             await process.start()
             address = self._scheduler = await self._find_scheduler()
-            pid, death = self._last_death
-            words = {"scheduler": address, "predecessor": pid, "predecessor_death": death}
-            await process.go(words)
+            await process.go({"scheduler": address, "predecessor": self._last_death})
             await process.ready(self._start_seconds)
         except Exception as error:  # whatever it is, there is no worker
             if process is not None:
@@ -423,7 +422,7 @@ class WorkerKeeper(Named):
             self._has_gone()
             return
         if process.farewell is None and process is self._sent_away:
-            self._last_death = (process.pid or 0, "it was restarted")
+            self._last_death = telling.told_by_heir(process, "it was restarted")
             self._feed(WorkerLeft(RESTARTED, again=True, by_request=True))
             return
         if process.farewell is None:
@@ -435,15 +434,15 @@ class WorkerKeeper(Named):
             self._died(process, "it lost its connection to the scheduler")
         elif reason.startswith((TERMINATED, TOO_SILENT, INTERNAL_ERROR)):
             self._died(process, f"it had to close: {reason}")
-        elif reason.startswith(RESTARTED):
-            self._last_death = (process.pid or 0, "it was restarted")
+        elif reason.startswith((RESTARTED, RECYCLED)):
+            self._last_death = telling.told_by_heir(process, f"it was {reason}")
             self._feed(WorkerLeft(reason, again=True, by_request=True))
         else:
             self._feed(WorkerLeft(reason, again=reason == LIFETIME and self._has_heirs))
 
     def _died(self, process: ServiceProcess | None, cause: str) -> None:
         """Let the machine decide, and tell what it has decided."""
-        self._last_death = (process.pid if process is not None and process.pid else 0, cause)
+        self._last_death = telling.told_by_heir(process, cause)
         death = process.death if process is not None else None
         event = WorkerDied(
             cause,

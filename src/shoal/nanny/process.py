@@ -26,6 +26,7 @@ from shoal.nanny.errors import ProcessDied, ProcessLate
 from shoal.nanny.questions import PREPARE
 from shoal.nanny.starting import Wish, duplicate, start_process
 from shoal.nanny.surroundings import surroundings
+from shoal.observe.limits import nkilled_by_system
 from shoal.observe.status import Status
 from shoal.storage.scratch import remove_scratch_of, scratch_parent
 
@@ -85,10 +86,14 @@ class ServiceProcess:
         self.on_ask: Callable[[ServiceProcess, dict[str, Any]], None] | None = None
         """Told of what the process asks its nanny; see `questions.py`."""
         self.memory_limit_nbytes = memory_limit_nbytes
-        self._scratch_parent = scratch_parent(document.get("config"))
+        settings, given = document.get("config"), document.get("options", {}).get("local_directory")
+        self._scratch_parents = dict.fromkeys(
+            [scratch_parent(settings, given or None), scratch_parent(settings)]
+        )
         self._patience: asyncio.Timeout | None = None  # of whoever waits until it serves
         self._is_prepared = False  # for however long: plugins take their time
         self._removing = threading.Lock()
+        self._nkilled_before = 0
         self._is_disowned = False  # it belongs to the process that ours is a fork of
         self._document = document
         self._environ = environ
@@ -260,7 +265,8 @@ class ServiceProcess:
         """
         with self._removing:  # a second call returns when there is nothing left, too
             if self.pid and self.left_files:
-                remove_scratch_of(self.pid, self._scratch_parent)
+                for parent in self._scratch_parents:
+                    remove_scratch_of(self.pid, parent)
 
     def disown(self) -> None:
         """See `forks.Disowned`."""
@@ -307,6 +313,7 @@ class ServiceProcess:
         environ = dict(os.environ if self._environ is None else self._environ)
         try:
             memory, method = read(Memory), read(Nanny).start_method
+            self._nkilled_before = nkilled_by_system()
             wish = Wish(
                 what=self.what,
                 entry=self._entry,
@@ -381,6 +388,9 @@ class ServiceProcess:
             memory_peak_nbytes=ending.memory_peak_nbytes,
             memory_limit_nbytes=self.memory_limit_nbytes,
             by_memory_limit=ending.by_memory_limit,
+            by_system=exit_code == -signal.SIGKILL
+            and not ending.by_memory_limit
+            and nkilled_by_system() > self._nkilled_before,
             last_lines=self._last_lines(),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import dask.config
 
@@ -14,10 +14,10 @@ from shoal.comms import connect, require_token
 from shoal.comms.addresses import parse_address
 from shoal.comms.scheduler_file import read_scheduler_file
 from shoal.nanny.document import (
-    WORKERS_LACK,
     document_of,
     listed,
     pickled_class,
+    pickled_data,
     pickled_plugins,
     refuse_absent,
     require_plain,
@@ -34,6 +34,9 @@ from shoal.protocol.directions import SchedulerToWorker
 from shoal.protocol.handshake import WORKER, Keyring
 from shoal.units import to_seconds
 
+if TYPE_CHECKING:
+    from shoal.observe.memory import MemoryView
+
 START_SECONDS: Final = 60.0
 """What a process may take to become a worker, beyond the time that it looks for its scheduler."""
 
@@ -41,7 +44,6 @@ PROBE_SECONDS: Final = 2.0
 """How long a scheduler that was lost is looked for."""
 
 LATER_OPTIONS: Final = {
-    **WORKERS_LACK,
     "services": "Workers have no web page.",
 }
 """Options of upstream that would change what happens, and what to do instead."""
@@ -101,6 +103,7 @@ class Nanny(WorkerKeeper):
         config: Mapping[str, Any] | None = None,
         token: bytes | None = None,
         plugins: Iterable[Any] = (),
+        data: Any = None,
         lifetime: float | str | None = None,
         lifetime_stagger: float | str | None = None,
         lifetime_restart: bool | None = None,
@@ -123,7 +126,7 @@ class Nanny(WorkerKeeper):
             env: variables that are set in the worker's process before anything is imported.
             config: on top of the configuration that the worker gets, which is ours.
             token: what proves that it belongs to the cluster; None: looked for.
-            preload, preload_argv, plugins: of the worker.
+            preload, preload_argv, plugins, data: of the worker.
             lifetime, lifetime_stagger, lifetime_restart: after which time the worker goes, and
                 whether another comes.
             preload_nanny, preload_nanny_argv: of ours; see `observe/preloading.py`; None: the
@@ -137,23 +140,22 @@ class Nanny(WorkerKeeper):
         preloads = _preloads(self, preload_nanny, preload_nanny_argv)
         self.scheduler_address, told = _find(scheduler_ip, scheduler_port, scheduler_file, protocol)
         nthreads = thread_count(nthreads)
-        seconds = None if death_timeout is None else to_seconds(death_timeout)
         self._token, self._environ, self._config = token or told, env, config
         self._log_level = logging.WARNING if silence_logs is None else silence_logs
         self._options = _given(
             nthreads=nthreads, memory_limit=memory_limit_bytes(memory_limit, nthreads), name=name,
             port=worker_port or port, contact_address=contact_address, validate=validate,
-            host=host_of_interface(interface) if interface else host, death_timeout=seconds,
+            host=host_of_interface(interface) if interface else host,
             worker_class=pickled_class(worker_class), resources=resources and dict(resources),
-            local_directory=local_directory and os.fspath(local_directory),
-            preload=listed(preload), preload_argv=listed(preload_argv),
-            plugins=pickled_plugins(plugins) or None, lifetime=lifetime,
-            lifetime_stagger=lifetime_stagger, lifetime_restart=lifetime_restart,
+            local_directory=local_directory and os.fspath(local_directory), preload=listed(preload),
+            preload_argv=listed(preload_argv), plugins=pickled_plugins(plugins) or None,
+            data=pickled_data(data), lifetime=lifetime, lifetime_restart=lifetime_restart,
+            lifetime_stagger=lifetime_stagger, death_timeout=_seconds(death_timeout),
         )  # fmt: skip
         super().__init__(
             "the worker" if name is None else f"worker {name}", self._options, self._make_process,
             self._find_address, self._probe, preloads=preloads,
-            start_seconds=START_SECONDS + (seconds or _connect_seconds()),
+            start_seconds=START_SECONDS + (_seconds(death_timeout) or _connect_seconds()),
         )  # fmt: skip
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -270,6 +272,10 @@ def _given(**options: Any) -> dict[str, Any]:
     return require_plain("", given)
 
 
+def _seconds(duration: float | str | None) -> float | None:
+    return None if duration is None else to_seconds(duration)
+
+
 def _check(options: Mapping[str, Any], security: Any) -> None:
     """Raise what is wrong with options that nobody knows, or that change what they can't."""
     refuse_encryption(security)
@@ -277,3 +283,13 @@ def _check(options: Mapping[str, Any], security: Any) -> None:
     for name in options:
         if name not in LATER_OPTIONS and name not in HARMLESS_OPTIONS:
             raise UnknownOption(name)
+
+
+def _memory_of(nanny: Nanny) -> MemoryView:
+    """What its worker may have of memory, by upstream's names."""
+    from shoal.observe.memory import MemoryView  # only here, as it is rare
+
+    return MemoryView(nanny.memory_limit, settings.read(settings.Memory))
+
+
+setattr(Nanny, "memory_manager", property(_memory_of))  # noqa: B010 -- known by this name

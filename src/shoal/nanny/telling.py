@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from typing import Any
 
 from shoal.errors import ShoalError
 from shoal.nanny.errors import CrashLoop, MemoryTooSmall, ProcessDied
@@ -41,6 +42,17 @@ def _say_death(what: str, process: ServiceProcess | None, cause: str, next_step:
     if process is not None:
         where = f"{process.address or where}, process id {process.pid}"
     _logger.warning("The process of %s (%s) died: %s. %s", what, where, cause, next_step)
+
+
+def told_by_heir(process: ServiceProcess | None, cause: str) -> dict[str, Any]:
+    """What its successor tells the scheduler of a process that has ended: settings of a worker."""
+    death = process.death if process is not None else None
+    return {
+        "predecessor": process.pid or 0 if process is not None else 0,
+        "predecessor_death": cause,
+        "predecessor_memory_bytes": death.for_memory_nbytes if death is not None else 0,
+        "predecessor_limit_bytes": death.memory_limit_nbytes if death is not None else 0,
+    }
 
 
 def tell_of_end(what: str, reason: str, scheduler: str) -> None:

@@ -93,7 +93,7 @@ def dump(value: object, families: Sequence[str] | None = None) -> tuple[bytes, l
     if families is not None:
         stream = ways.dumps_named(value, families, in_band, buffers)
         if stream is not None:
-            return _split(stream, buffers)
+            return split(stream, buffers)
     kind = type(value)
     if (kind is bytes or kind is bytearray) and (len(cast(bytes, value)) >= OUT_OF_BAND_NBYTES_MIN):
         value = _Bytes(cast("bytes | bytearray", value))
@@ -106,11 +106,11 @@ def dump(value: object, families: Sequence[str] | None = None) -> tuple[bytes, l
             if len(header) >= OUT_OF_BAND_NBYTES_MIN and holds_copies(header):
                 buffers.clear()
                 header = ways.dumps_by_family(value, PROTOCOL, buffer_callback=in_band)
-            return _split(header, buffers)
+            return split(header, buffers)
     except Exception:
         pass  # cloudpickle can do more; if it can't either, its error is the one to show
     buffers.clear()
-    return _split(ways.dumps_by_value(value, in_band, buffers), buffers)
+    return split(ways.dumps_by_value(value, in_band, buffers), buffers)
 
 
 def hand(value: object) -> tuple[bytes, list[Buffer]]:
@@ -315,7 +315,8 @@ class _BoundedStream:
         return True
 
 
-def _split(stream: bytes, buffers: list[Buffer]) -> tuple[bytes, list[Buffer]]:
+def split(stream: bytes, buffers: list[Buffer]) -> tuple[bytes, list[Buffer]]:
+    """A pickle stream and its buffers as `dump` gives them: a long stream is a buffer as well."""
     if len(stream) < OUT_OF_BAND_NBYTES_MIN:
         return stream, buffers
     pieces: list[Buffer] = [stream, *buffers]

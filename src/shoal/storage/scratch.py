@@ -16,20 +16,22 @@ _SETTING: Final = "temporary-directory"
 _ATTEMPTS_MAX: Final = 10
 
 
-def scratch_parent(config: dict[str, Any] | None = None) -> Path:
+def scratch_parent(config: dict[str, Any] | None = None, given: str | None = None) -> Path:
     """Where this user's scratch folders are: below the setting `temporary-directory`, if any.
 
     Args:
         config: of another process, whose folders are looked for; None: our own.
+        given: a folder to be used in place of what is set.
     """
     config = dask.config.config if config is None else config
-    parent = dask.config.get(_SETTING, None, config=config) or tempfile.gettempdir()
+    parent = given or dask.config.get(_SETTING, None, config=config) or tempfile.gettempdir()
     return Path(str(parent)) / f"dask-scratch-space-{os.getuid()}"
 
 
-def name_scratch() -> str:
-    """Where a new folder of this process could be."""
-    return str(scratch_parent() / f"{_prefix(os.getpid())}{secrets.token_hex(6)}")
+def name_scratch(given: str | None = None) -> str:
+    """Where a new folder of this process could be; `given`: see `scratch_parent`."""
+    parent = scratch_parent(given=given)
+    return str(parent / f"{_prefix(os.getpid())}{secrets.token_hex(6)}")
 
 
 def make_scratch(folder: str = "") -> str:
@@ -87,6 +89,7 @@ class Scratch:
         self._given = given
         self._named = ""
         self._is_made = False
+        self._within_given = ""  # of our own, in somebody's
         self._making = threading.Lock()  # tasks of several threads may look at once
 
     @property
@@ -106,7 +109,26 @@ class Scratch:
                 self._is_made = True
             return self.where
 
+    def storage(self) -> str:
+        """A folder for results that make room in memory: ours alone, and removed at the end.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        if self._given is None:
+            parent = self.path()
+        else:
+            with self._making:
+                if not self._within_given:
+                    self._within_given = make_scratch(name_scratch(self._given))
+                parent = self._within_given
+        folder = Path(parent) / "storage"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return str(folder)
+
     def remove(self) -> None:
-        """Remove it if it is ours."""
+        """Remove what is ours."""
         if self._is_made:
             remove_scratch(self.where)
+        if self._within_given:
+            remove_scratch(self._within_given)

@@ -1,6 +1,9 @@
 """Who says what to one worker, in words: `take()` returns all that it said and did since."""
 
+from typing import TypeVar
+
 from shoal.ids import CodeId, Epoch, Key, RunId, TaskId
+from shoal.protocol.memory import PauseChanged, RunsGauged
 from shoal.protocol.messages import (
     AcquireReplicas,
     DefineCode,
@@ -27,12 +30,16 @@ from shoal.worker.machine.effects import (
     Define,
     Drop,
     Effect,
+    Evict,
     Fetch,
     ForgetCodes,
+    HoldRuns,
     LoadInline,
+    ReadBack,
     Send,
     StartRuns,
     WithdrawRuns,
+    Write,
 )
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import (
@@ -47,6 +54,8 @@ from shoal.worker.model.entities import (
 
 FAILURE = Failure(b"", "no")
 
+Work = TypeVar("Work", Write, ReadBack)
+
 
 class Scene:
     """One worker named `me`; tasks are letters, peers are capitals."""
@@ -55,7 +64,10 @@ class Scene:
         self.machine = WorkerMachine(MachineSettings(address="me", **settings))
         self.now = 0.0
         self.runs: dict[str, Run] = {}  # handed to the threads, by "x#1"
+        self.begun: set[str] = set()  # of those, what a thread has begun, if that matters
         self.fetches: list[Fetch] = []
+        self.writes: list[Write] = []  # unanswered, as these are
+        self.reads: list[ReadBack] = []
         self.said: list[str] = []
         self.welcome()
 
@@ -159,6 +171,74 @@ class Scene:
         self.machine.peer_unreachable(self._pop_fetch(peer), self.now)
         self._perform()
 
+    def pause(self, why: str = "memory is short", *, by_hand: bool = False) -> None:
+        """Its memory is short, or somebody wants it so."""
+        self.machine.pause(why, self.now, by_hand=by_hand)
+        self._perform()
+
+    def resume(self, why: str = "memory is free", *, by_hand: bool = False) -> None:
+        """It is not any more."""
+        self.machine.resume(why, self.now, by_hand=by_hand)
+        self._perform()
+
+    def gauge(self, **nbytes: int) -> None:
+        """The process has grown so much for the runs of these tasks."""
+        runs = {run.key: run for run in self.runs.values()}
+        self.machine.runs_gauged([(runs[Key(k)], n) for k, n in nbytes.items()], self.now)
+        self._perform()
+
+    def spill(self, nbytes: int, *, may_write: bool = True) -> int:
+        """Memory is short: so much is to leave it."""
+        begun = self.machine.spill(nbytes, self.now, may_write=may_write)
+        self._perform()
+        return begun
+
+    def written(self, task: str) -> bool:
+        """The disk has it; returns whether memory is to let go of it."""
+        is_evicted = self.machine.value_written(self._pop_work(self.writes, task), self.now)
+        self._perform()
+        return is_evicted
+
+    def not_written(self, task: str, *, is_for_good: bool = False) -> None:
+        """The disk has no room, or nobody can pickle it."""
+        write = self._pop_work(self.writes, task)
+        self.machine.value_not_written(write, self.now, is_for_good=is_for_good)
+        self._perform()
+
+    def read(self, task: str) -> bool:
+        """It was read; returns whether it is kept in memory."""
+        is_kept = self.machine.value_read(self._pop_work(self.reads, task), self.now)
+        self._perform()
+        return is_kept
+
+    def not_read(self, task: str) -> None:
+        """Its file is torn, say."""
+        self.machine.value_not_read(self._pop_work(self.reads, task), self.now)
+        self._perform()
+
+    def serve(self, task: str) -> None:
+        """A peer gets it."""
+        self.machine.value_served(number_of(task))
+
+    def lose_file(self, task: str) -> None:
+        """A peer was to get it from disk, and it is not there."""
+        self.machine.value_lost(number_of(task), self.now)
+        self._perform()
+
+    def hold(self) -> None:
+        """Results come faster than they are written."""
+        self.machine.hold(self.now)
+        self._perform()
+
+    def go_on(self) -> None:
+        """They don't any more."""
+        self.machine.go_on(self.now)
+        self._perform()
+
+    def forget_files(self) -> str:
+        """The disk is full: files of what is in memory as well are removed; whose."""
+        return names_of(self.machine.forget_files())
+
     def put(self, *tasks: str) -> None:
         """A client scatters these."""
         items = [(number_of(task), Key(task), 10) for task in tasks]
@@ -200,6 +280,8 @@ class Scene:
     def _perform(self) -> None:
         for effect in self.machine.take_effects():
             self.said += self._words(effect)
+            if isinstance(effect, HoldRuns):
+                self._hold(effect.runs)
         assert list(self.machine.broken_invariants()) == []
 
     def _words(self, effect: Effect) -> list[str]:
@@ -211,9 +293,19 @@ class Scene:
                 return ["start " + " ".join(f"{run.key}#{run.number}" for run in runs)]
             case WithdrawRuns(runs):
                 return ["withdraw " + " ".join(f"{run.key}#{run.number}" for run in runs)]
+            case HoldRuns(runs):
+                return ["hold " + " ".join(f"{run.key}#{run.number}" for run in runs)]
             case Fetch(peer, tasks):
                 self.fetches.append(effect)
                 return [f"ask {peer} for {names_of(tasks)}"]
+            case Write(task):
+                self.writes.append(effect)
+                return [f"write {name_of(task)}"]
+            case Evict(tasks):
+                return [f"evict {names_of(tasks)}"]
+            case ReadBack(task):
+                self.reads.append(effect)
+                return [f"read {name_of(task)}"]
             case Drop(tasks):
                 return [f"drop {names_of(tasks)}"]
             case LoadInline(inputs):
@@ -224,6 +316,19 @@ class Scene:
                 return [f"forget {' '.join(map(str, codes))}"]
             case Close(reason):
                 return [f"close: {reason}"]
+
+    def _hold(self, runs: list[Run]) -> None:
+        """The threads give back what they have not begun."""
+        held = [run for run in runs if f"{run.key}#{run.number}" not in self.begun]
+        for run in held:
+            del self.runs[f"{run.key}#{run.number}"]
+        if held:
+            self.machine.runs_held(held, self.now)
+
+    def _pop_work(self, under_way: list[Work], task: str) -> Work:
+        work = next(work for work in under_way if name_of(work.task) == task)
+        under_way.remove(work)
+        return work
 
     def _pop_fetch(self, peer: str) -> Fetch:
         fetch = next(fetch for fetch in self.fetches if fetch.peer == peer)
@@ -278,5 +383,10 @@ def words_of(message: Message) -> str:
             return f"gone {names_of(tasks)}"
         case WorkerLeaving(reason):
             return f"leaving: {reason}"
+        case PauseChanged(is_paused, why):
+            return f"{'paused' if is_paused else 'not paused'}: {why}"
+        case RunsGauged(tasks, runs, peak_bytes):
+            rows = zip(tasks, runs, peak_bytes, strict=True)
+            return "gauged " + " ".join(f"{name_of(t)}#{r} {nbytes}" for t, r, nbytes in rows)
         case _:
             return repr(message)

@@ -1,11 +1,13 @@
 """What a process is told before it becomes a worker: its environment and its configuration."""
 
+import os
 import threading
+from unittest import mock
 
 import dask
 import pytest
 
-from shoal.nanny.document import document_of, worker_environ
+from shoal.nanny.document import document_of, limit_native_threads, worker_environ
 
 
 def test_the_user_s_variables_win_over_settings_and_those_given_over_both(monkeypatch):
@@ -20,6 +22,14 @@ def test_the_user_s_variables_win_over_settings_and_those_given_over_both(monkey
         "OURS": "user", "GIVEN": "5", "ONLY": "3", "PRE": "4",
     }  # fmt: skip
     assert "NONE" not in environ
+
+
+def test_a_worker_without_a_nanny_sets_for_itself_what_the_user_has_not_set():
+    with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "7", "NUMEXPR_NUM_THREADS": ""}):
+        os.environ.pop("OPENBLAS_NUM_THREADS", None)
+        limit_native_threads()
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+        assert [os.environ[name] for name in names] == ["7", "1", ""]
 
 
 def test_a_variable_that_is_none_is_taken_away(monkeypatch):

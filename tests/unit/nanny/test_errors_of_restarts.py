@@ -58,7 +58,7 @@ def test_memory_that_is_too_small_is_told_with_its_figures_and_what_to_do() -> N
         "its start: killed at 4 B, above its memory limit of 3 B (twice)."
     )
     assert "memory_limit=" in text
-    assert "futures" in text
+    assert "fewer threads" in text
     assert "cluster.scale(n)" in text
 
 

@@ -23,7 +23,13 @@ from shoal.protocol.questions import NThreads
 from shoal.protocol.running import Outcome, RunFunction
 from shoal.worker.shell.operations import Operations
 from shoal.worker.shell.serving import ReplicaServer
-from tests.unit.worker.fake_scheduler import TOKEN, FakeScheduler, run, worker_of
+from tests.unit.worker.fake_scheduler import (
+    TOKEN,
+    FakeScheduler,
+    bring_as_they_are,
+    run,
+    worker_of,
+)
 
 
 def double(x: int) -> int:
@@ -86,6 +92,7 @@ def test_a_peer_may_call_what_the_scheduler_may() -> None:
                 ThreadPoolExecutor(1),
                 is_in=lambda epoch: True,
                 look_up=lambda task: None,
+                bring=bring_as_they_are,
                 put=lambda values: None,
                 begin=operations.begin,
                 on_actor_call=lambda connection, message, buffers: None,

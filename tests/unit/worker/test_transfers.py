@@ -27,11 +27,18 @@ from shoal.protocol.messages import (
     TaskFinished,
 )
 from shoal.protocol.payload import InputRef, dump, load
+from shoal.protocol.placement import TransfersGauged
 from shoal.worker.shell.errors import WrongEpoch
 from shoal.worker.shell.replicas import LARGE_NBYTES, Held, pack
 from shoal.worker.shell.serving import ReplicaServer
 from shoal.worker.shell.transfers import Transfers
-from tests.unit.worker.fake_scheduler import TOKEN, FakeScheduler, run, worker_of
+from tests.unit.worker.fake_scheduler import (
+    TOKEN,
+    FakeScheduler,
+    bring_as_they_are,
+    run,
+    worker_of,
+)
 
 ADDRESSES = ["inproc://", "tcp://127.0.0.1:0", "unix://@shoal-test-transfers"]
 KEYRING = Keyring.from_token(TOKEN)
@@ -169,6 +176,13 @@ def give(connection: Connection, message: GetReplicas) -> None:
     connection.send([Replicas(message.request, packed.headers)])
 
 
+def give_so_many_bytes(connection: Connection, message: GetReplicas) -> None:
+    """The number of each task says how many."""
+    held = [Held(task, Key(f"k{task}"), bytes(task), task) for task in message.tasks]
+    packed = pack(held, by_reference=False, address="peer")
+    connection.send_with_buffers(Replicas(message.request, packed.headers), packed.buffers)
+
+
 def ignore(connection: Connection, message: GetReplicas) -> None:
     """It is busy, or stopped."""
 
@@ -178,15 +192,38 @@ def hang_up(connection: Connection, message: GetReplicas) -> None:
     connection.abort()
 
 
-def with_transfers(scene: Callable[[Transfers], Any], answer_seconds: float = 10.0) -> None:
+def with_transfers(
+    scene: Callable[[Transfers], Any], answer_seconds: float = 10.0
+) -> list[TransfersGauged]:
+    """Play it; what was told of how fast results came."""
+    told: list[TransfersGauged] = []
+
     async def work() -> None:
         with ThreadPoolExecutor(1) as executor:
             peers = ReplicaExchange(KEYRING, stall_seconds=answer_seconds)
-            transfers = Transfers("me", peers, executor)
+            transfers = Transfers("me", peers, executor, told.append)
             await scene(transfers)
             await transfers.close()
 
     run(work())
+    return told
+
+
+def test_how_fast_results_come_is_told_once_enough_has_come_and_when_asked() -> None:
+    """Eighteen megabytes at once, then one, then what is too small to say anything."""
+
+    async def scene(transfers: Transfers) -> None:
+        peer = await FakePeer(give_so_many_bytes).start()
+        for nbytes in (18_000_000, 1_000_000, 1000):
+            await transfers.fetch(peer.address, [TaskId(nbytes)], EPOCH, nbytes)
+        transfers.tell_rates()
+        transfers.tell_rates()
+        await peer.close()
+
+    first, second = with_transfers(scene)
+    assert len(first.peers) == len(second.peers) == 1
+    assert first.nbytes[0] >= 18_000_000 > second.nbytes[0] >= 1_000_000
+    assert min(*first.seconds, *second.seconds) > 0
 
 
 def test_a_connection_is_used_again() -> None:
@@ -360,6 +397,7 @@ def server_of_one(executor: ThreadPoolExecutor, **options: Any) -> ReplicaServer
         executor,
         is_in=lambda epoch: True,
         look_up=lambda task: held,
+        bring=bring_as_they_are,
         put=lambda values: None,
         begin=lambda say, call: None,
         on_actor_call=lambda connection, message, buffers: None,

@@ -27,6 +27,13 @@ def test_a_busy_worker_keeps_more(trimming: Trimming) -> None:
     assert trimming.is_due(START + KEPT_BUSY_BYTES + 1, 0, is_idle=False)
 
 
+def test_a_worker_that_may_have_little_keeps_little() -> None:
+    trimming = Trimming(limit=8 << 20)
+    assert not trimming.is_due(START, 0, is_idle=False)
+    assert not trimming.is_due(START + (1 << 20), 0, is_idle=False)
+    assert trimming.is_due(START + (1 << 20) + 1, 0, is_idle=False)
+
+
 def test_results_are_not_to_be_given_back(trimming: Trimming) -> None:
     results = 10 * KEPT_BUSY_BYTES
     assert not trimming.is_due(START + results, results, is_idle=True)

@@ -16,6 +16,7 @@ from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled
 from shoal.worker.machine.effects import WithdrawRuns
 from shoal.worker.machine.forgetting import let_go, remove_run
 from shoal.worker.machine.gathering import keep, require, revive
+from shoal.worker.machine.residing import await_values, settle
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
 from shoal.worker.model.entities import (
@@ -50,7 +51,7 @@ def enter(state: WorkerState, message: RunTask) -> None:
         state.runs[message.task] = run
     else:
         state.older_runs[message.task, message.run] = run
-    if run.wants is None:
+    if run.wants is None and run.unread is None:
         state.ready.append(run)
     else:
         state.record(message.key, words.WAITS, message.run)
@@ -79,12 +80,16 @@ def _has_inputs(state: WorkerState, run: Run) -> bool:
                 missing.append(item.task)
     for replica in pins:
         replica.npins += 1
+        if replica.residence is not None:
+            replica.residence.was_used = True
     run.pins = pins
     if missing:
         let_go(state, run)
         state.outbox.append(InputsUnavailable(message.task, message.run, missing))
         state.record(message.key, words.UNAVAILABLE, message.run)
         return False
+    if state.absent:
+        await_values(state, run)
     return True
 
 
@@ -120,7 +125,7 @@ def on_recall(state: WorkerState, pairs: Iterable[tuple[TaskId, RunId]]) -> None
             continue
         if run.state == LONG_RUNNING:
             continue
-        if run.wants is None:
+        if run.wants is None and run.unread is None:
             state.ready.remove(run)
         state.outbox.append(RunReturned(task, number))
         state.record(run.key, words.RETURNED, number)
@@ -177,7 +182,9 @@ def on_ended(state: WorkerState, ended: Iterable[RunEnded]) -> None:
             # A result of a younger run, or one that is on its way, must not be mixed up with this.
             if newest is run and (replica is None or replica.run <= number):
                 if replica is None and task not in state.wants:
-                    state.held[task] = Replica(task, message.key, end.nbytes, number)
+                    replica = state.held[task] = Replica(task, message.key, end.nbytes, number)
+                    if end.nbytes >= state.settings.writable_nbytes_min:
+                        settle(state, replica)
                 else:
                     keep(state, task, message.key, end.nbytes, number)
                 end.kept = True

@@ -34,6 +34,16 @@ class WithdrawRuns:
     runs: list[Run]
 
 
+@dataclass(slots=True)
+class HoldRuns:
+    """Take these back from the threads, to be handed to them again; those that have begun go on.
+
+    Answered by one `runs_held`, in the same step, if there were any.
+    """
+
+    runs: list[Run]
+
+
 @dataclass(slots=True, eq=False)
 class Fetch:
     """Ask a peer for results; answered by one `replicas_arrived` or `peer_unreachable`."""
@@ -57,6 +67,29 @@ class Drop:
     tasks: list[TaskId]
 
 
+@dataclass(slots=True, eq=False)
+class Write:
+    """Write the value to disk; answered by one `value_written` or `value_not_written`."""
+
+    task: TaskId
+    nbytes: int
+
+
+@dataclass(slots=True)
+class Evict:
+    """Let go of these values in memory; what was written of them stays."""
+
+    tasks: list[TaskId]
+
+
+@dataclass(slots=True, eq=False)
+class ReadBack:
+    """Have the value in memory again; answered by one `value_read` or `value_not_read`."""
+
+    task: TaskId
+    nbytes: int
+
+
 @dataclass(slots=True)
 class Define:
     """Remember this code; it is loaded when a run first calls it."""
@@ -78,4 +111,18 @@ class Close:
     reason: str
 
 
-Effect = Send | StartRuns | WithdrawRuns | Fetch | LoadInline | Drop | Define | ForgetCodes | Close
+Effect = (
+    Send
+    | StartRuns
+    | WithdrawRuns
+    | HoldRuns
+    | Fetch
+    | LoadInline
+    | Drop
+    | Write
+    | Evict
+    | ReadBack
+    | Define
+    | ForgetCodes
+    | Close
+)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from shoal.ids import TaskId
 from shoal.worker.machine.effects import ForgetCodes, WithdrawRuns
+from shoal.worker.machine.residing import move_out, stop_waiting
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
 from shoal.worker.model.entities import HANDED, LONG_RUNNING, OVER, Run, Want
@@ -21,6 +22,8 @@ def free(state: WorkerState, tasks: Iterable[TaskId]) -> None:
                 state.record(replica.key, "freed, but in use")
             else:
                 del state.held[task]
+                if replica.residence is not None:
+                    move_out(state, replica)
                 state.dropped.add(task)
                 state.record(replica.key, words.FREED)
         want = state.wants.get(task)
@@ -34,11 +37,15 @@ def free(state: WorkerState, tasks: Iterable[TaskId]) -> None:
 def let_go(state: WorkerState, run: Run) -> None:
     """The run is over: its inputs may go, if nobody else is interested."""
     run.state = OVER
+    if run.unread:
+        stop_waiting(run)
     if run.pins:
         for replica in run.pins:
             replica.npins -= 1
             if replica.freed and not replica.npins:
                 del state.held[replica.task]
+                if replica.residence is not None:
+                    move_out(state, replica)
                 state.dropped.add(replica.task)
                 state.record(replica.key, words.GONE)
         run.pins = []
@@ -110,16 +117,26 @@ def forget_epoch(state: WorkerState) -> None:
         run.state = OVER
         run.pins = []
         run.wants = None
+        run.unread = None
     state.runs.clear()
     state.older_runs.clear()
     state.dropped.add_all(state.held)
     state.held.clear()
+    state.resident.clear()
+    state.clean.clear()
+    state.absent.clear()
+    state.writes.clear()
+    state.writing_nbytes = 0
+    state.reads.clear()
+    state.reading_nbytes = 0
+    state.unasked.clear()
     if state.codes:
         state.effects.append(ForgetCodes(list(state.codes)))
         state.codes.clear()
     state.wants.clear()
     state.peers.clear()
     state.fetches.clear()
+    state.incoming_nbytes = 0
     state.unqueued.clear()
     state.starved.clear()
     state.added.clear()

@@ -15,6 +15,7 @@ from shoal.protocol.messages import (
 )
 from shoal.worker.machine.effects import Fetch, LoadInline
 from shoal.worker.machine.forgetting import abandon, let_go, remove_run
+from shoal.worker.machine.residing import replace, settle
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
 from shoal.worker.model.entities import ELSEWHERE, Peer, Replica, Run, Want
@@ -74,8 +75,11 @@ def keep(
     replica = state.held.get(task)
     if replica is None:
         replica = state.held[task] = Replica(task, key, nbytes, run)
+        if nbytes >= state.settings.writable_nbytes_min:
+            settle(state, replica)
     else:
         replica.nbytes, replica.run, replica.freed = nbytes, run, False
+        replace(state, replica)
     want = state.wants.get(task)
     if want is not None:
         _serve(state, want, replica)
@@ -143,15 +147,14 @@ def request(state: WorkerState) -> None:
             _queue(state, want)
     state.unqueued.clear()
     settings = state.settings
-    while state.starved and len(state.fetches) < settings.transfers_max:
+    while state.starved and len(state.fetches) < settings.transfers_max and has_room(state):
         peer = state.starved.pop_first()
         wants: list[Want] = []
         nbytes = 0
+        most = min(settings.transfer_bytes_max, settings.incoming_bytes_max - state.incoming_nbytes)
         for want in peer.queue:
             nbytes += want.nbytes
-            if wants and (
-                nbytes > settings.transfer_bytes_max or len(wants) >= settings.transfer_tasks_max
-            ):
+            if wants and (nbytes > most or len(wants) >= settings.transfer_tasks_max):
                 nbytes -= want.nbytes
                 break
             wants.append(want)
@@ -162,9 +165,15 @@ def request(state: WorkerState) -> None:
         peer.nrequests += 1
         fetch = Fetch(peer.address, [want.task for want in wants], nbytes)
         state.fetches[fetch] = wants
+        state.incoming_nbytes += nbytes
         state.effects.append(fetch)
         if peer.queue and peer.nrequests < settings.transfers_per_peer_max:
             state.starved.add(peer)
+
+
+def has_room(state: WorkerState) -> bool:
+    """Whether more may be asked for, besides what is on its way; something always may."""
+    return not state.fetches or state.incoming_nbytes < state.settings.incoming_bytes_max
 
 
 def _want(state: WorkerState, item: Input) -> Want | None:
@@ -210,6 +219,7 @@ def _close_request(state: WorkerState, fetch: Fetch) -> list[Want] | None:
     wants = state.fetches.pop(fetch, None)
     if wants is None:
         return None
+    state.incoming_nbytes -= fetch.nbytes
     peer = state.peers[fetch.peer]
     peer.nrequests -= 1
     for want in wants:
@@ -231,6 +241,8 @@ def _arrive(state: WorkerState, want: Want, nbytes: int) -> bool:
         state.record(want.key, "arrived, but nobody wants it")
         return False
     replica = state.held[want.task] = Replica(want.task, want.key, nbytes)
+    if nbytes >= state.settings.writable_nbytes_min:
+        settle(state, replica)
     if want.freed:
         replica.freed = True  # for its waiters only
     else:
@@ -249,7 +261,8 @@ def _serve(state: WorkerState, want: Want, replica: Replica) -> None:
             wants.discard(want)
             if not wants:
                 run.wants = None
-                state.ready.append(run)
+                if run.unread is None:
+                    state.ready.append(run)
     want.waiters.clear()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.ids import TaskId
+from shoal.worker.machine.gathering import has_room
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model.entities import HANDED, LONG_RUNNING, OVER, WAITING, Run
 
@@ -15,6 +16,7 @@ def broken(state: WorkerState) -> Iterator[str]:
     yield from pins_are_counted(state)
     yield from wants_have_one_source(state)
     yield from peers_are_accounted(state)
+    yield from values_are_somewhere(state)
     yield from nothing_is_kept_for_nobody(state)
     yield from steps_leave_nothing_behind(state)
 
@@ -37,10 +39,11 @@ def runs_are_booked_once(state: WorkerState) -> Iterator[str]:
     for run in _all_runs(state):
         if run.state == OVER:
             yield f"{run} is over and still in a table"
-        if run.state == WAITING and not run.wants:
+        may_wait = state.pause is not None or state.is_holding or run.wants or run.unread
+        if run.state == WAITING and not may_wait:
             yield f"{run} waits for nothing"
-        if run.state in (HANDED, LONG_RUNNING) and run.wants:
-            yield f"{run} was handed over without {list(run.wants)}"
+        if run.state in (HANDED, LONG_RUNNING) and (run.wants or run.unread):
+            yield f"{run} was handed over without {list(run.wants or run.unread or ())}"
         if run.abandoned and run.state == WAITING:
             yield f"{run} waits though nobody wants its answer"
 
@@ -72,7 +75,8 @@ def wants_have_one_source(state: WorkerState) -> Iterator[str]:
         if want.in_flight and requested.get(task, 0) != 1:
             yield f"{want} is in {requested.get(task, 0)} requests"
         if want.peer is None:
-            yield f"{want} is wanted, but asked of nobody"
+            if state.pause is None:
+                yield f"{want} is wanted, but asked of nobody"
         elif state.peers.get(want.peer.address) is not want.peer:
             yield f"{want} has a peer that is not in the table"
         elif want.in_flight == (want in want.peer.queue):
@@ -105,12 +109,57 @@ def peers_are_accounted(state: WorkerState) -> Iterator[str]:
             yield f"{peer} is idle and still known"
         if (
             peer.queue
+            and state.pause is None
+            and has_room(state)
             and peer.nrequests < settings.transfers_per_peer_max
             and len(state.fetches) < settings.transfers_max
         ):
             yield f"{peer} could be asked for more"
     for address in nrequests:
         yield f"{address} is asked, but not known"
+    if state.incoming_nbytes != sum([fetch.nbytes for fetch in state.fetches]):
+        yield f"{state.incoming_nbytes} bytes are on their way, by the count"
+
+
+def values_are_somewhere(state: WorkerState) -> Iterator[str]:
+    """A value that may be written is in one table; what runs wait for is being read."""
+    nbytes = 0
+    for task, replica in state.held.items():
+        residence = replica.residence
+        if residence is None:
+            places = []
+        else:
+            is_written = residence.work in state.writes
+            lists = (state.resident, state.clean, state.absent)
+            places = [is_written, *[task in places for places in lists]]
+            if residence.has_file != (task in state.clean or task in state.absent):
+                yield f"{replica} has a file, or none, and is taken for the other"
+            nbytes += is_written * replica.nbytes
+            if residence.in_memory == (task in state.absent) or sum(places) != 1:
+                yield f"{replica} is in {sum(places)} places"
+            is_asked = residence.work in state.reads or replica in state.unasked
+            if residence.readers and not is_asked:
+                yield f"{replica} has readers, and nobody reads it"
+        for run in (residence.readers if residence is not None else None) or ():
+            if run.unread is None or replica not in run.unread:
+                yield f"{replica} has the reader {run}, which does not wait for it"
+    if nbytes != state.writing_nbytes:
+        yield f"{state.writing_nbytes} bytes are being written, by the count, and {nbytes} are"
+    if state.reading_nbytes != sum([replica.nbytes for replica in state.reads.values()]):
+        yield f"{state.reading_nbytes} bytes are being read, by the count"
+    if state.unasked and state.pause is None and not state.reads:
+        yield f"nobody reads {list(state.unasked)}"
+    for replica in [*state.writes.values(), *state.reads.values()]:
+        if state.held.get(replica.task) is not replica:
+            yield f"{replica} is written or read, and is not held"
+    for task, replica in [*state.resident.items(), *state.absent.items()]:
+        if state.held.get(task) is not replica:
+            yield f"{replica} has a place, and is not held"
+    for run in _all_runs(state):
+        for replica in run.unread or ():
+            residence = replica.residence
+            if residence is None or residence.in_memory or run not in (residence.readers or ()):
+                yield f"{run} waits for {replica}, which does not know it"
 
 
 def nothing_is_kept_for_nobody(state: WorkerState) -> Iterator[str]:
@@ -126,5 +175,7 @@ def nothing_is_kept_for_nobody(state: WorkerState) -> Iterator[str]:
 def steps_leave_nothing_behind(state: WorkerState) -> Iterator[str]:
     """All that a step leaves is taken with its effects."""
     added = state.connected and state.added  # else told with the next welcome
-    if state.outbox or state.ready or added or state.unqueued or state.effects or state.dropped:
+    runs_held = state.ready and not state.is_holding
+    held_back = state.pause is None and (runs_held or state.unqueued)  # else until it resumes
+    if state.outbox or held_back or added or state.effects or state.dropped:
         yield "something of the last step was not taken"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 
 from shoal.ids import CodeId, Epoch, Key, RunId, TaskId
 from shoal.ordered import OrderedSet
 from shoal.protocol.messages import Message
-from shoal.worker.machine.effects import Effect, Fetch
+from shoal.worker.machine.effects import Effect, Fetch, ReadBack, Write
 from shoal.worker.model.entities import MachineSettings, Peer, Replica, Run, Want
 
 
@@ -15,7 +15,9 @@ class WorkerState:
     """Plain tables; the modules beside this one are the only ones that change them."""
 
     __slots__ = (
+        "absent",
         "added",
+        "clean",
         "codes",
         "connected",
         "dropped",
@@ -23,17 +25,28 @@ class WorkerState:
         "epoch",
         "fetches",
         "held",
+        "is_holding",
+        "incoming_nbytes",
         "now",
         "older_runs",
         "outbox",
+        "pause",
+        "pause_by_hand",
         "peers",
+        "reading_nbytes",
+        "reads",
         "ready",
+        "resident",
         "runs",
         "settings",
+        "shortage",
         "starved",
         "story",
+        "unasked",
         "unqueued",
         "wants",
+        "writes",
+        "writing_nbytes",
     )
 
     def __init__(self, settings: MachineSettings) -> None:
@@ -41,12 +54,25 @@ class WorkerState:
         self.now = 0.0  # of the step
         self.epoch = Epoch(0)  # of all integers here; 0: never registered
         self.connected = False  # registered, and the connection is up
+        self.shortage: str | None = None  # of memory, with numbers; None: there is enough
+        self.pause_by_hand: str | None = None  # why it pauses for another reason than that
+        self.pause: str | None = None  # of these, why nothing is begun; None: it is
+        self.is_holding = False  # runs are not handed over until some results are on disk
         self.runs: dict[TaskId, Run] = {}  # the newest run of each task that has one
         self.older_runs: dict[tuple[TaskId, RunId], Run] = {}  # overtaken by one of `runs`
-        self.held: dict[TaskId, Replica] = {}  # in memory here
+        self.held: dict[TaskId, Replica] = {}  # here, in memory or on disk
+        self.resident: OrderedDict[TaskId, Replica] = OrderedDict()  # of those, what could be
+        # written, the least recently used first; as in
+        self.clean: OrderedDict[TaskId, Replica] = OrderedDict()  # what has a file as well
+        self.absent: dict[TaskId, Replica] = {}  # of those, what is on disk only
+        self.writes: dict[Write, Replica] = {}  # under way
+        self.writing_nbytes = 0  # of those
+        self.reads: dict[ReadBack, Replica] = {}  # under way
+        self.reading_nbytes = 0  # of those
         self.wants: dict[TaskId, Want] = {}  # to be fetched, or under way
         self.peers: dict[str, Peer] = {}  # with something queued or under way
         self.fetches: dict[Fetch, list[Want]] = {}  # unanswered requests
+        self.incoming_nbytes = 0  # expected of those, in all
         self.codes: OrderedSet[CodeId] = OrderedSet()
         self.story: deque[tuple[float, Key, str, int]] = deque(
             maxlen=settings.story_records_max
@@ -58,6 +84,7 @@ class WorkerState:
         self.outbox: list[Message] = []  # becomes one Send
         self.ready: list[Run] = []  # becomes one StartRuns
         self.added: list[Replica] = []  # becomes one ReplicasAdded
+        self.unasked: deque[Replica] = deque()  # to be read from disk, as soon as may be
         self.unqueued: list[Want] = []  # wants that need a peer
         self.starved: OrderedSet[Peer] = OrderedSet()  # peers with a queue and room for a request
 

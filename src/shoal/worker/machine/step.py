@@ -27,7 +27,7 @@ from shoal.protocol.messages import (
     WorkerWelcome,
 )
 from shoal.protocol.slots import RunTaskIn
-from shoal.worker.machine import computing, forgetting, gathering
+from shoal.worker.machine import computing, forgetting, gathering, memory, residing, spilling
 from shoal.worker.machine.effects import (
     Close,
     Define,
@@ -35,8 +35,10 @@ from shoal.worker.machine.effects import (
     Effect,
     Fetch,
     ForgetCodes,
+    ReadBack,
     Send,
     StartRuns,
+    Write,
 )
 from shoal.worker.machine.invariants import broken
 from shoal.worker.machine.state import WorkerState
@@ -124,6 +126,46 @@ class WorkerMachine:
             state.record(key, words.PUT_HERE)
             state.added.append(gathering.keep(state, task, key, nbytes))
 
+    def spill(self, nbytes: int, now: float, *, may_write: bool = True) -> int:
+        """Have values of about `nbytes` leave memory; see `spilling.spill`."""
+        self.state.now = now
+        return spilling.spill(self.state, nbytes, may_write=may_write)
+
+    def forget_files(self) -> list[TaskId]:
+        """Files of values that are in memory as well are removed; whose; see `spilling`."""
+        return spilling.forget_files(self.state)
+
+    def value_written(self, write: Write, now: float) -> bool:
+        """Its file is there; whether the value in memory is to be let go of."""
+        self.state.now = now
+        return spilling.on_written(self.state, write)
+
+    def value_not_written(self, write: Write, now: float, *, is_for_good: bool) -> None:
+        """It stays in memory; `is_for_good`: and need not be tried again."""
+        self.state.now = now
+        spilling.on_not_written(self.state, write, is_for_good=is_for_good)
+
+    def value_read(self, read: ReadBack, now: float) -> bool:
+        """Its value was read; whether to keep it in memory, before the effects are performed."""
+        self.state.now = now
+        return spilling.on_read(self.state, read)
+
+    def value_not_read(self, read: ReadBack, now: float) -> None:
+        """Its file is gone, or is not what was written."""
+        self.state.now = now
+        spilling.on_not_read(self.state, read)
+
+    def value_lost(self, task: TaskId, now: float) -> None:
+        """The same, seen as somebody else wanted what is on disk."""
+        self.state.now = now
+        spilling.on_lost(self.state, task)
+
+    def value_served(self, task: TaskId) -> None:
+        """A peer or a client has asked for it."""
+        replica = self.state.held.get(task)
+        if replica is not None and replica.residence is not None:
+            replica.residence.was_used = True
+
     def connection_lost(self, now: float) -> None:
         """The connection to the scheduler broke; what runs goes on, what waits is given up."""
         self.state.now = now
@@ -140,6 +182,42 @@ class WorkerMachine:
             state.outbox.append(WorkerLeaving(reason))
             computing.on_recall(state, [(task, run.number) for task, run in state.runs.items()])
 
+    def pause(self, why: str, now: float, *, by_hand: bool = False) -> None:
+        """Memory is short: nothing is begun until `resume`.  `why`: for people, with numbers.
+
+        Once more with other words if these are what there is to say now.
+
+        Args:
+            by_hand: memory is not the reason; that lasts until a `resume` by hand.
+        """
+        self.state.now = now
+        memory.pause(self.state, why, by_hand=by_hand)
+
+    def hold(self, now: float) -> None:
+        """Hand no run over until `go_on`; see `memory.hold`."""
+        self.state.now = now
+        memory.hold(self.state)
+
+    def go_on(self, now: float) -> None:
+        """Hand over what was held."""
+        self.state.now = now
+        self.state.is_holding = False
+
+    def resume(self, why: str, now: float, *, by_hand: bool = False) -> None:
+        """This reason to pause is no more: begin what has waited, unless there is the other."""
+        self.state.now = now
+        memory.resume(self.state, why, by_hand=by_hand)
+
+    def runs_held(self, runs: Iterable[Run], now: float) -> None:
+        """The threads gave these back, as they were to be held."""
+        self.state.now = now
+        memory.on_held(self.state, runs)
+
+    def runs_gauged(self, gauged: Sequence[tuple[Run, int]], now: float) -> None:
+        """For these runs the process has grown by so many bytes, at the highest."""
+        self.state.now = now
+        memory.on_gauged(self.state, gauged)
+
     def offer(self, resources: Mapping[str, float], now: float) -> None:
         """From now on tasks may use these amounts, beside those that are not named."""
         state = self.state
@@ -153,12 +231,14 @@ class WorkerMachine:
     def take_effects(self) -> list[Effect]:
         """What the steps since the last call ask for, in order."""
         state = self.state
-        if state.unqueued or state.starved:
+        if (state.unqueued or state.starved) and state.pause is None:
             gathering.request(state)
+        if state.unasked and state.pause is None:
+            residing.begin_reads(state)
         effects = state.effects
         if state.dropped:
             self._drop(effects)
-        if state.ready:
+        if state.ready and state.pause is None and not state.is_holding:
             effects.append(StartRuns(computing.hand_over(state)))
         if state.added and state.connected:
             self._say_added()
@@ -191,6 +271,8 @@ class WorkerMachine:
             versions=settings.versions,
             predecessor=settings.predecessor,
             predecessor_death=settings.predecessor_death,
+            predecessor_memory_bytes=settings.predecessor_memory_bytes,
+            predecessor_limit_bytes=settings.predecessor_limit_bytes,
             local_directory=settings.local_directory,
             nanny=settings.nanny,
             has_nanny=settings.has_nanny,
@@ -220,6 +302,7 @@ class WorkerMachine:
                 forgetting.forget_epoch(state)
             state.epoch = message.epoch
         state.connected = True
+        memory.say_pause(state)
 
     def on_run_task(self, message: RunTask) -> None:
         """Run it once its inputs are here."""

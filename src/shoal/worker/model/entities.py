@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from shoal.ids import Key, RunId, TaskId
 from shoal.ordered import OrderedSet
@@ -16,6 +16,9 @@ OVER: Final = "over"  # answered, or nobody waits for an answer any more
 
 ELSEWHERE: Final = RunId(0)
 """The run of a replica that was not computed here."""
+
+NEVER: Final = 1 << 62
+"""More bytes than any value has."""
 
 FINISHED: Final = "finished"
 FAILED: Final = "failed"
@@ -37,6 +40,8 @@ class MachineSettings:
     versions: dict[str, str] = field(default_factory=dict)
     predecessor: int = 0  # process id of the one whose place it takes
     predecessor_death: str = ""
+    predecessor_memory_bytes: int = 0  # if that one was ended for what it had,
+    predecessor_limit_bytes: int = 0  # of so much that it was allowed
     local_directory: str = ""
     nanny: str = ""
     has_nanny: bool = False  # somebody starts another in our place if he is asked to
@@ -45,13 +50,30 @@ class MachineSettings:
     transfers_per_peer_max: int = 2  # so that one is being read while the next is being served
     transfer_bytes_max: int = 50_000_000  # expected in one request; one result is always allowed
     transfer_tasks_max: int = 1000  # in one request
+    incoming_bytes_max: int = NEVER  # expected in all requests; one is always allowed
     story_records_max: int = 10_000
+    writable_nbytes_min: int = NEVER  # a smaller value is never written to disk
+    writing_bytes_max: int = 256_000_000  # on their way to disk; one value is always allowed
+    reads_max: int = 2  # from disk, at once: what was read waits in memory for its run
+
+
+class Residence:
+    """Where the value of a large replica is, and what is being done about that."""
+
+    __slots__ = ("has_file", "in_memory", "readers", "was_used", "work")
+
+    def __init__(self) -> None:
+        self.in_memory = True
+        self.has_file = False  # with the same value: to let go of it costs nothing
+        self.was_used = False  # since it was last considered for disk
+        self.work: Any = None  # the effect by which it is written, or read
+        self.readers: OrderedSet[Run] | None = None  # that wait for it to be in memory
 
 
 class Replica:
-    """A result in this worker's memory."""
+    """A result in this worker's memory, or on its disk."""
 
-    __slots__ = ("freed", "key", "nbytes", "npins", "run", "task")
+    __slots__ = ("freed", "key", "nbytes", "npins", "residence", "run", "task")
 
     def __init__(self, task: TaskId, key: Key, nbytes: int, run: RunId = ELSEWHERE) -> None:
         self.task = task
@@ -60,6 +82,7 @@ class Replica:
         self.run = run  # that computed it here, if any
         self.npins = 0  # uses by runs that have not ended
         self.freed = False  # dead to everybody but those runs; it goes with the last of them
+        self.residence: Residence | None = None  # None: it is in memory, and stays there
 
     def __repr__(self) -> str:
         return f"<Replica {self.task} {self.key!r} {self.npins} pins{' freed' * self.freed}>"
@@ -68,7 +91,7 @@ class Replica:
 class Run:
     """One run of a task on this worker, from RunTask until its answer."""
 
-    __slots__ = ("abandoned", "message", "pins", "state", "wants")
+    __slots__ = ("abandoned", "message", "pins", "state", "unread", "wants")
 
     def __init__(self, message: RunTask) -> None:
         self.message = message
@@ -76,6 +99,7 @@ class Run:
         self.abandoned = False  # the scheduler it is for is gone: its end is nobody's business
         self.pins: list[Replica] = []  # held inputs, kept until the run ends
         self.wants: OrderedSet[Want] | None = None  # inputs that have not arrived
+        self.unread: OrderedSet[Replica] | None = None  # inputs that are on disk
 
     @property
     def key(self) -> Key:
@@ -86,6 +110,11 @@ class Run:
     def task(self) -> TaskId:
         """The task's number."""
         return self.message.task
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether its inputs are here, and it is not handed over as the worker is paused."""
+        return self.state == WAITING and not self.wants and not self.unread
 
     @property
     def number(self) -> RunId:

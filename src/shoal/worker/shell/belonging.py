@@ -8,13 +8,13 @@ from collections.abc import Callable
 from time import process_time
 from typing import Final
 
-import psutil
-
+from shoal import config
 from shoal.comms import ProtocolError
 from shoal.observe.reasons import NOT_UNDERSTOOD, SCHEDULER_GONE
 from shoal.worker.shell.descriptors import reopen_standard
 from shoal.worker.shell.errors import NotUnderstood, WorkerRefused
 from shoal.worker.shell.feed import Feed
+from shoal.worker.shell.memory import MemoryWatch
 
 logger = logging.getLogger("shoal.worker")
 
@@ -43,7 +43,15 @@ class Belonging:
         self._is_watched = is_watched
         self._close_soon = close_soon
         self._loop = asyncio.get_running_loop()
-        self._process = psutil.Process()
+        settings = feed.machine.state.settings
+        self._memory = MemoryWatch(
+            feed,
+            settings.address,
+            settings.memory_limit,
+            config.read(config.Memory),
+            is_watched=is_watched,
+            beat=self.tell,
+        )
         self._beaten_at, self._busy_seconds = self._loop.time(), process_time()
         self._heartbeat: asyncio.TimerHandle | None = None
         self._reconnecting: asyncio.Task[None] | None = None
@@ -54,24 +62,25 @@ class Belonging:
         """Say that the worker lives, now and again and again."""
         if self._heartbeat is not None:
             self._heartbeat.cancel()
+        self._memory.begin()
         self._beat()
 
     def _beat(self) -> None:
         """One sign of life, and in a while another."""
         reopen_standard()
-        rss_bytes = self.tell()
+        process_bytes = self.tell()
         if self._is_watched:  # else the process is not ours alone
-            self._feed.look_at_memory(rss_bytes)
+            self._memory.trim_if_due(process_bytes)
         self._heartbeat = self._loop.call_later(self._feed.heartbeat_seconds, self._beat)
 
     def tell(self) -> int:
         """Say once how the worker fares; the memory that its process has, in bytes."""
-        rss_bytes: int = self._process.memory_info().rss
+        memory = self._memory.tell()
         at, busy = self._loop.time(), process_time()
         elapsed, self._beaten_at = at - self._beaten_at, at
         worked, self._busy_seconds = busy - self._busy_seconds, busy
-        self._feed.heartbeat(rss_bytes, 100 * worked / elapsed if elapsed > 0 else 0.0)
-        return rss_bytes
+        self._feed.heartbeat(100 * worked / elapsed if elapsed > 0 else 0.0, memory)
+        return memory["memory_bytes"]
 
     def on_lost(self, reason: Exception | None) -> None:
         """The connection to the scheduler ended, and not by our wish."""
@@ -91,6 +100,7 @@ class Belonging:
 
     def close(self) -> None:
         """No further sign of life, and no way back."""
+        self._memory.close()
         if self._heartbeat is not None:
             self._heartbeat.cancel()
         if self._reconnecting is not None:

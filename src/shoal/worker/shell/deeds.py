@@ -15,12 +15,16 @@ from shoal.worker.machine.effects import (
     Define,
     Drop,
     Effect,
+    Evict,
     Fetch,
     ForgetCodes,
+    HoldRuns,
     LoadInline,
+    ReadBack,
     Send,
     StartRuns,
     WithdrawRuns,
+    Write,
 )
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import FAILED, WITHDRAWN, Run, RunEnded
@@ -29,6 +33,7 @@ from shoal.worker.shell.execution import Inline, Job
 from shoal.worker.shell.functions import CodeTable
 from shoal.worker.shell.link import SchedulerLink
 from shoal.worker.shell.replicas import Held
+from shoal.worker.shell.spilling import Spilling
 from shoal.worker.shell.threads import RunThreads
 from shoal.worker.shell.transfers import Transfers
 
@@ -72,6 +77,7 @@ class Deeds:
         link: SchedulerLink,
         threads: RunThreads,
         transfers: Transfers,
+        spilling: Spilling,
     ) -> None:
         self._address = address
         self._machine = machine
@@ -80,6 +86,7 @@ class Deeds:
         self._link = link
         self._threads = threads
         self._transfers = transfers
+        self._spilling = spilling
         self._codes = CodeTable()
         self._now = events.now
 
@@ -110,28 +117,41 @@ class Deeds:
                 continue
             inputs: list[object] = []
             has_inline = False
-            for item in message.inputs:
-                if isinstance(item, int):
-                    inputs.append(values[item])
-                elif item.value is None:
-                    inputs.append(values[item.task])
-                else:
-                    inputs.append(Inline(item.value))
-                    has_inline = True
+            try:
+                for item in message.inputs:
+                    if isinstance(item, int):
+                        inputs.append(values[item])
+                    elif item.value is None:
+                        inputs.append(values[item.task])
+                    else:
+                        inputs.append(Inline(item.value))
+                        has_inline = True
+            except Exception as error:
+                if not values.is_given:
+                    raise  # else it is the mapping's, which is the user's
+                unknown.append(self._failed(run, error))
+                continue
             jobs.append(Job(run, code, inputs, has_inline))
         self._threads.start(jobs)
         if unknown:
             self._machine.runs_ended(unknown, self._now())
 
     def _without_code(self, run: Run) -> RunEnded:
-        failure = to_failure(UnknownCode(run.message.code), run.key, self._address)
-        return RunEnded(run, FAILED, failure=failure)
+        return self._failed(run, UnknownCode(run.message.code))
+
+    def _failed(self, run: Run, error: Exception) -> RunEnded:
+        return RunEnded(run, FAILED, failure=to_failure(error, run.key, self._address))
 
     def _withdraw_runs(self, effect: WithdrawRuns) -> None:
         withdrawn = self._threads.withdraw(effect.runs)
         if withdrawn:
             ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
             self._machine.runs_ended(ended, self._now())
+
+    def _hold_runs(self, effect: HoldRuns) -> None:
+        held = self._threads.withdraw(effect.runs)
+        if held:
+            self._machine.runs_held(held, self._now())
 
     def _fetch(self, effect: Fetch) -> None:
         self._events.spawn(self._fetch_from_peer(effect))
@@ -162,6 +182,15 @@ class Deeds:
     def _drop(self, effect: Drop) -> None:
         self._results.drop(effect.tasks)
 
+    def _write(self, effect: Write) -> None:
+        self._spilling.write(effect)
+
+    def _evict(self, effect: Evict) -> None:
+        self._spilling.evict(effect)
+
+    def _read_back(self, effect: ReadBack) -> None:
+        self._spilling.read_back(effect)
+
     def _define(self, effect: Define) -> None:
         self._codes.define(effect.message)
 
@@ -181,9 +210,13 @@ DEEDS: Final[dict[type[Effect], Callable[[Any, Any], None]]] = {
     Send: Deeds._send,
     StartRuns: Deeds._start_runs,
     WithdrawRuns: Deeds._withdraw_runs,
+    HoldRuns: Deeds._hold_runs,
     Fetch: Deeds._fetch,
     LoadInline: Deeds._load_inline,
     Drop: Deeds._drop,
+    Write: Deeds._write,
+    Evict: Deeds._evict,
+    ReadBack: Deeds._read_back,
     Define: Deeds._define,
     ForgetCodes: Deeds._forget_codes,
     Close: Deeds._close_as_told,

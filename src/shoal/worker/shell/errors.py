@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.errors import ShoalError
+from shoal.units import format_nbytes
 
 
 class WorkerRefused(ShoalError, ValueError):
@@ -163,6 +164,47 @@ class UnpicklableResult(ShoalError, TypeError):
             "Return plain data from the task: a list instead of a generator, a path instead of an "
             "open file, what is behind a lock or a connection instead of itself. Or use it inside "
             "of the task that makes it."
+        )
+
+
+class MemoryShort(ShoalError, MemoryError):
+    """A worker begins nothing, as its process has nearly all the memory that it may have."""
+
+    def __init__(
+        self,
+        worker: str,
+        process_bytes: int,
+        limit_bytes: int,
+        managed_bytes: int,
+        pause_bytes: int,
+        *,
+        largest: list[str] | None = None,
+        disk_trouble: str = "",
+    ) -> None:
+        """`largest`: results and runs, with their sizes; `disk_trouble`: why nothing is spilled."""
+        super().__init__(worker, process_bytes, limit_bytes, managed_bytes, pause_bytes)
+        self.worker, self.largest, self.disk_trouble = worker, largest or [], disk_trouble
+        self.process_bytes, self.limit_bytes = process_bytes, limit_bytes
+        self.managed_bytes, self.pause_bytes = managed_bytes, pause_bytes
+
+    @property
+    def why(self) -> str:
+        """The numbers, in a line without a subject, capital or full stop."""
+        rest = max(0, self.process_bytes - self.managed_bytes)
+        return (
+            f"its process has {format_nbytes(self.process_bytes)} of its limit of "
+            f"{format_nbytes(self.limit_bytes)}: {format_nbytes(self.managed_bytes)} of results, "
+            f"{format_nbytes(rest)} of what is no result"
+        )
+
+    def __str__(self) -> str:
+        held = f" The largest: {'; '.join(self.largest)}." if self.largest else ""
+        trouble = f" {self.disk_trouble}" if self.disk_trouble else ""
+        return (
+            f"The worker at {self.worker} is paused: {self.why}.{held}{trouble}\n"
+            f"It begins no task until its process is below {format_nbytes(self.pause_bytes)}, and "
+            "frees what it can. If that happens often, give workers more memory or fewer threads, "
+            "or make partitions smaller; what is no result belongs to tasks and libraries."
         )
 
 

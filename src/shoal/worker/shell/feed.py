@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from shoal import config
 from shoal.comms.exchange import ReplicaExchange
@@ -32,17 +32,20 @@ from shoal.worker.shell.notices import NOTICES
 from shoal.worker.shell.operations import OPERATIONS, Operations
 from shoal.worker.shell.replicas import Held
 from shoal.worker.shell.serving import ReplicaServer
+from shoal.worker.shell.spilling import Spilling
 from shoal.worker.shell.threads import RunThreads
 from shoal.worker.shell.transfers import Transfers
-from shoal.worker.shell.trimming import Trimming, give_back
 from shoal.worker.shell.waits import WaitingRuns
 
 if TYPE_CHECKING:
+    from shoal.storage.spill import Spill
+    from shoal.worker.shell.memory import MemoryWatch
     from shoal.worker.shell.watching import RunWatcher
 
 logger = logging.getLogger("shoal.worker")
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 _VALUE_THREADS: Final = 2
 """Threads that pickle and load large values, so that the loop needn't."""
@@ -88,10 +91,13 @@ class Feed:
         on_close: Callable[[str], None],
         on_lost: Callable[[Exception | None], None],
         families: Sequence[str] | None = None,
+        make_spill: Callable[[], Spill],
+        target_bytes: int = 0,
     ) -> None:
         """`on_close`: the worker shall close, and why; `on_lost`: the scheduler is gone.
 
         `families`: of serialisation by which results are sent; None: the usual ones.
+        `make_spill`, `target_bytes`: see `Spilling`.
         """
         self.machine = machine
         self.results = results
@@ -108,26 +114,22 @@ class Feed:
         self.on_waiting_changed: Callable[[], object] = lambda: None  # other runs wait than before
         self._is_over = False
         self._has_said_leaving = False
+        self._came_bytes = 0  # of results, since memory was looked at for that
         self._watcher: RunWatcher | None = None  # while a plugin wants to know
         self._waiting = WaitingRuns()
-        self._trimming = Trimming()
+        self.memory: MemoryWatch | None = None  # while there is a limit to watch over
         self._background: set[asyncio.Task[None]] = set()  # only to keep them alive
         self._executor = ThreadPoolExecutor(_VALUE_THREADS, f"shoal-worker-{host.name}-values")
         self.threads = RunThreads(host, host.nthreads, self.on_ended)
         self._operations = Operations(host)
-        self.server = ReplicaServer(
-            host.address,
-            self._executor,
-            is_in=self.is_in,
-            look_up=self._look_up,
-            put=self.on_put,
-            begin=self._operations.begin,
-            on_actor_call=host.on_actor_call,
-            transfers_max=settings.transfers_in_max,
-            families=families,
+        self.spilling = Spilling(
+            str(host.name), machine, results, self, make_spill, target_bytes=target_bytes
         )
+        self.server = self._make_server(settings.transfers_in_max)
         self.exchange = ReplicaExchange(keyring, connect_seconds=connect_seconds)
-        self._transfers = Transfers(host.address, self.exchange, self._executor)
+        self._transfers = Transfers(
+            host.address, self.exchange, self._executor, lambda gauged: self.link.send([gauged])
+        )
         self.link = SchedulerLink(host.scheduler_address, keyring, self.on_messages, self.on_lost)
         self._deeds = Deeds(
             host.address,
@@ -137,8 +139,23 @@ class Feed:
             link=self.link,
             threads=self.threads,
             transfers=self._transfers,
+            spilling=self.spilling,
         )
         self._hearers = self._hearers_by_kind()
+
+    def _make_server(self, transfers_max: int) -> ReplicaServer:
+        return ReplicaServer(
+            self._host.address,
+            self._executor,
+            is_in=self.is_in,
+            look_up=self._look_up,
+            bring=self.spilling.bring,
+            put=self.on_put,
+            begin=self._operations.begin,
+            on_actor_call=self._host.on_actor_call,
+            transfers_max=transfers_max,
+            families=self._families,
+        )
 
     def _hearers_by_kind(self) -> dict[type, Callable[[Any], object]]:
         """Kind of message → who hears it beside the machine, or in its stead."""
@@ -164,7 +181,10 @@ class Feed:
             await self.server.close()
             await self.threads.close(timeout_seconds)
             self._executor.shutdown(wait=False, cancel_futures=True)
+            remove_files = self.spilling.close()
             self.results.clear()
+            if remove_files is not None:
+                await asyncio.to_thread(remove_files)
 
     def say_leaving(self, reason: str) -> None:
         """Tell the scheduler that the worker is about to close, once: it sends nothing more.
@@ -222,12 +242,20 @@ class Feed:
         """How the worker introduces itself at this moment."""
         return self.machine.register_message(self._loop.time())
 
-    def heartbeat(self, memory_bytes: int, cpu_percent: float = 0.0) -> None:
-        """Say that the worker lives, and how it fares."""
+    def heartbeat(self, cpu_percent: float, memory: Mapping[str, int]) -> None:
+        """Say that the worker lives, and how it fares.  `memory`: see `MemoryWatch.tell`."""
         if self.link.is_up:
-            nexecuting = self.threads.nexecuting
-            nwaiting = len(self._waiting)
-            self.link.send([WorkerHeartbeat(memory_bytes, nexecuting, nwaiting, cpu_percent)])
+            self.link.send(
+                [
+                    WorkerHeartbeat(
+                        nexecuting=self.threads.nexecuting,
+                        nwaiting=len(self._waiting),
+                        cpu_percent=cpu_percent,
+                        **memory,
+                    )
+                ]
+            )
+            self._transfers.tell_rates()
 
     def count_waiting(self, run: Run, change: int) -> None:
         """A run waits for so many results of other tasks more, or less.
@@ -238,17 +266,17 @@ class Feed:
         self._waiting.count(run, change, is_executing=self.threads.is_executing(run))
         self._told_waiting(nwaiting)
 
-    def look_at_memory(self, rss_bytes: int) -> None:
-        """Give back what tasks have freed, if that is much."""
-        is_idle = self.threads.nexecuting == 0
-        if self._trimming.is_due(rss_bytes, self.results.nbytes, is_idle=is_idle):
-            self._executor.submit(give_back)
+    def do_aside(self, function: Callable[[], T]) -> Future[T]:
+        """Call `function` in one of the threads for large values."""
+        return self._executor.submit(function)
 
     # --- what happens ------------------------------------------------------------------------
 
     @_event
     def on_messages(self, messages: list[Any]) -> None:
         """A frame from the scheduler."""
+        if self.memory is not None:
+            self.memory.stir()
         hearers = self._hearers
         nheard = 0
         for message in messages:
@@ -285,12 +313,37 @@ class Feed:
             self.threads.substitute(len(self._waiting))
         self.nended += len(ended)
         self._host.say_topics()  # what tasks have told comes before their results
+        watch = self.memory
+        is_gauged = watch is not None and watch.gauge(ended)
         self.machine.runs_ended([end for end, _ in ended], self._loop.time())
-        put = self.results.put
+        put, nbytes_before = self.results.put, self.results.nbytes
         for end, value in ended:
             if end.kept:
                 message = end.run.message
                 put(message.task, message.key, value, end.nbytes)
+        if is_gauged and watch is not None:
+            watch.settle()
+        self.on_results(nbytes_before)
+
+    @_event
+    def on_pause(self, why: str, *, by_hand: bool = False) -> None:
+        """Memory is short, or somebody wants it so: begin nothing."""
+        self.machine.pause(why, self._loop.time(), by_hand=by_hand)
+
+    @_event
+    def on_resume(self, why: str, *, by_hand: bool = False) -> None:
+        """It is not any more."""
+        self.machine.resume(why, self._loop.time(), by_hand=by_hand)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it begins nothing."""
+        return self.machine.state.pause is not None
+
+    @_event
+    def on_gauged(self, gauged: Sequence[tuple[Run, int]]) -> None:
+        """These runs go on, and have taken so much by now."""
+        self.machine.runs_gauged(gauged, self._loop.time())
 
     @_event
     def on_seceded(self, run: Run, seconds: float) -> None:
@@ -320,6 +373,8 @@ class Feed:
     @_event
     def on_put(self, values: Sequence[Held]) -> None:
         """Somebody scattered values to here."""
+        if self.memory is not None:
+            self.memory.stir()
         self.keep(values)
 
     @_event
@@ -340,10 +395,11 @@ class Feed:
         """A peer has answered."""
         arrived = [(item.task, item.nbytes) for item in held]
         kept = self.machine.replicas_arrived(fetch, arrived, [], failed, self._loop.time())
-        kept_tasks = frozenset(kept)
+        kept_tasks, nbytes_before = frozenset(kept), self.results.nbytes
         for task, key, value, nbytes in held:
             if task in kept_tasks:
                 self.results.put(task, key, value, nbytes)
+        self.on_results(nbytes_before)
 
     @_event
     def on_unreachable(self, fetch: Fetch, error: Exception) -> None:
@@ -353,9 +409,58 @@ class Feed:
 
     def keep(self, values: Sequence[Held]) -> None:
         """Have these values from now on, and tell the machine."""
+        nbytes_before = self.results.nbytes
         for task, key, value, nbytes in values:
             self.results.put(task, key, value, nbytes)
         self.machine.replicas_put([(v.task, v.key, v.nbytes) for v in values], self._loop.time())
+        self.on_results(nbytes_before)
+
+    # --- memory and disk ---------------------------------------------------------------------
+
+    def on_results(self, nbytes_before: int) -> None:
+        """Results are in memory that were not, when they had so many bytes: is that too much?"""
+        nbytes = self.results.nbytes
+        self._came_bytes += nbytes - nbytes_before
+        if nbytes > self.spilling.target_bytes:
+            self.spilling.to_target()
+        if self.memory is not None and self._came_bytes > self.memory.much_bytes:
+            self._came_bytes = 0
+            self.memory.look()
+
+    @_event
+    def on_disk(self, act: Callable[[], object]) -> None:
+        """Something has happened on the way to disk or back; `act` tells the machine."""
+        act()
+
+    def spill(self, nbytes: int, why: str) -> int:
+        """Have results of about so many bytes leave memory, beside what is leaving; see `Spilling`.
+
+        Returns how many bytes that will be.
+        """
+        begun = 0
+
+        def act() -> None:
+            nonlocal begun
+            begun = self.spilling.spill(nbytes, why)
+
+        self.on_disk(act)
+        return begun
+
+    def is_memory_short(self) -> bool:
+        """Whether the worker is about to pause, if it goes on like this."""
+        return self.memory is not None and self.memory.is_short()
+
+    @property
+    def spilling_nbytes(self) -> int:
+        """Of results that are being written to disk, and still in memory."""
+        return self.machine.state.writing_nbytes
+
+    @property
+    def disk_trouble(self) -> str:
+        """Why nothing is written to disk, with numbers; "": it is, or would be."""
+        return self.spilling.disk_trouble
+
+    # --- looks -------------------------------------------------------------------------------
 
     def is_in(self, epoch: Epoch) -> bool:
         """Whether numbers of that epoch mean something here."""
@@ -367,6 +472,7 @@ class Feed:
         entry = self.results.entry(task)
         if entry is None or not self.machine.holds(task):
             return None
+        self.machine.value_served(task)
         return Held(task, *entry)
 
     # --- what to do --------------------------------------------------------------------------

@@ -76,5 +76,7 @@ class Lifetime:
         self._is_over = True
         self.tell()
         self._timer = self._loop.call_later(
-            patience_with(self._results.nbytes), self._close_soon, LIFETIME
+            patience_with(self._results.nbytes + self._results.spilled_nbytes),
+            self._close_soon,
+            LIFETIME,
         )

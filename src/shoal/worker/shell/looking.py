@@ -95,7 +95,11 @@ async def on_state_here(worker: Looked, call: looking.StateHere) -> dict[str, An
         "logs": [list(line) for line in worker.recent_logs.latest()],
         "executing": executing,
         "long_running": long_running,
-        "ready": [to_text(run.key) for run in state.runs.values() if run.state == HANDED],
+        "ready": [
+            to_text(run.key)
+            for run in state.runs.values()
+            if run.state == HANDED or run.is_held_back
+        ],
         "data": {to_text(held.key): held.nbytes for held in state.held.values()},
         "data_needed": {to_text(want.key): list(want.holders) for want in state.wants.values()},
         "in_flight_tasks": [to_text(w.key) for w in state.wants.values() if w.in_flight],
@@ -144,7 +148,7 @@ def _name(run: Run, executing: frozenset[str]) -> str:
         return LONG_RUNNING
     if to_text(run.key) in executing:
         return "executing"
-    return "ready" if run.state == HANDED else "waiting"
+    return "ready" if run.state == HANDED or run.is_held_back else "waiting"
 
 
 async def on_speeds_here(worker: Looked, call: looking.SpeedsHere) -> dict[str, dict[str, float]]:

@@ -33,6 +33,13 @@ class Held(NamedTuple):
     nbytes: int
 
 
+class Stored(NamedTuple):
+    """In place of a value that is on disk: what it travels as."""
+
+    header: bytes
+    buffers: list[Buffer]
+
+
 class Packed(NamedTuple):
     """Values ready for sending."""
 
@@ -88,7 +95,10 @@ def _pack(
     packed = Packed([], [], [])
     for task, key, value, nbytes in values:
         try:
-            header, buffers = hand(value) if by_reference else dump(value, families)
+            if isinstance(value, Stored):
+                header, buffers = value
+            else:
+                header, buffers = hand(value) if by_reference else dump(value, families)
         except BaseException as error:
             told = _told_of(error, key, value)
             packed.failed.append((task, to_failure(told, key, address)))

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import socket
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from shoal import config
 from shoal.comms import Connection, Listener, ListenError, listen, require_token
 from shoal.observe.asked import host_of_interface
-from shoal.observe.installed import told_versions
 from shoal.observe.limits import memory_limit_bytes, thread_count
 from shoal.observe.preloading import Preloads, process_preloads
 from shoal.observe.reasons import NOT_UNDERSTOOD, RESTARTED
@@ -25,16 +23,20 @@ from shoal.protocol.freestanding import ON_SOCKETS
 from shoal.protocol.handshake import CLIENT, WORKER, Keyring
 from shoal.protocol.keys import to_canonical
 from shoal.protocol.ways import named_families
-from shoal.storage.results import Results, ResultsView
 from shoal.storage.scratch import Scratch
 from shoal.worker.machine.step import WorkerMachine
-from shoal.worker.model.entities import MachineSettings
 from shoal.worker.shell.belonging import Belonging
 from shoal.worker.shell.context import live_workers
 from shoal.worker.shell.errors import WorkerRefused
 from shoal.worker.shell.feed import Feed
 from shoal.worker.shell.hosting import Hosting
 from shoal.worker.shell.inside import InsideTasks
+from shoal.worker.shell.introduction import (
+    machine_settings,
+    results_of,
+    spill_maker,
+    target_bytes,
+)
 from shoal.worker.shell.lifetime import Lifetime, lifetime_of
 from shoal.worker.shell.link import SchedulerLink
 from shoal.worker.shell.listening import (
@@ -44,9 +46,13 @@ from shoal.worker.shell.listening import (
     refuse_unusable,
 )
 from shoal.worker.shell.named import Named
+from shoal.worker.shell.pausing import Pausing
 from shoal.worker.shell.plugins import PluginHost
 from shoal.worker.shell.telling import Telling
 from shoal.worker.shell.views import StateView
+
+if TYPE_CHECKING:
+    from shoal.storage.disk import Disk
 
 logger = logging.getLogger("shoal.worker")
 
@@ -62,7 +68,7 @@ DECODER_BY_ROLE: Final[Mapping[str, Decoder]] = {
 }
 
 
-class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
+class Worker(Pausing, InsideTasks, PluginHost, Hosting, Named, Telling):
     """Runs tasks of one scheduler, in threads of this process.
 
     `await Worker(...)` starts it; `async with Worker(...)` closes it as well.  It belongs to the
@@ -72,8 +78,8 @@ class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
     is_watched = False
     """Whether another process tells why it ends."""
 
-    predecessor = (0, "")
-    """Process id and death of the worker whose place it takes, as whoever saw that tells it."""
+    predecessor: Mapping[str, Any] = {}
+    """Of the worker whose place it takes, as whoever saw that tells: settings of the machine."""
 
     at_welcome: Callable[[], object] | None = None
     """Called once on its loop, when the scheduler has let it in, and before its first task."""
@@ -90,10 +96,11 @@ class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
     close_reason = ""
     """Why it closes, or has closed."""
 
+    disk_type: type[Disk] | None = None
+    """What writes results to disk; None: the usual."""
+
     address = ""
     """Where peers reach it, once it listens."""
-
-    status = Status.created
 
     keyring: Keyring  # made by `start`, as these are:
     _loop: asyncio.AbstractEventLoop
@@ -136,6 +143,7 @@ class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
         lifetime: float | str | None = None,
         lifetime_stagger: float | str | None = None,
         lifetime_restart: bool | None = None,
+        data: Any = None,
         **options: Any,
     ) -> None:
         """Nothing happens until it is started.
@@ -167,6 +175,7 @@ class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
             lifetime: seconds after which it hands over what only it holds, and closes.
             lifetime_stagger: spread of that, either way.
             lifetime_restart: for its nanny, which then starts another.
+            data: a mapping to keep results in, or what makes one; see `storage/given.py`.
             options: those of upstream's that say nothing here; see `listening.HARMLESS_OPTIONS`.
 
         Raises:
@@ -190,8 +199,7 @@ class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
         limit = self._settings.memory_limit if memory_limit is None else memory_limit
         self.memory_limit = memory_limit_bytes(limit, self.nthreads)
         self.name, self.reconnect_seconds, self._sock = name, reconnect_seconds, sock
-        self.results = Results()
-        self.data = ResultsView(self.results)
+        self.results, self.data = results_of(data, self._folder)
         self.before_close: list[Callable[[], object]] = []  # for clients of its tasks
         self._host, self._ports = host_of_interface(interface) if interface else host, ports
         self._listen_address, self._contact_address = listen_address, contact_address
@@ -278,23 +286,9 @@ class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
         self.address = self._contact_address or self._listener.address
         if self.name is None:
             self.name = self.address
+        memory = config.read(config.Memory)
         machine = WorkerMachine(
-            MachineSettings(
-                address=self.address,
-                name=str(self.name),
-                nthreads=self.nthreads,
-                memory_limit=self.memory_limit,
-                pid=os.getpid(),
-                host=socket.gethostname(),
-                resources=dict(self._settings.resources),
-                has_nanny=self.is_watched,
-                versions=told_versions(),
-                local_directory=self._folder.where,
-                predecessor=self.predecessor[0],
-                predecessor_death=self.predecessor[1],
-                transfers_max=self._settings.transfers_out_max,
-                transfer_bytes_max=self._settings.transfer_bytes_max,
-            )
+            machine_settings(self, self._settings, memory, local_directory=self._folder.where)
         )
         self._feed = Feed(
             self,
@@ -306,6 +300,8 @@ class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
             on_close=self._close_soon,
             on_lost=self._on_lost,
             families=self._families,
+            make_spill=spill_maker(self._folder, memory, self.disk_type),
+            target_bytes=target_bytes(self.results, self.memory_limit, memory),
         )
         self._feed.at_welcome, self._feed.at_first_end = self.at_welcome, self.at_first_end
         self.hooks.attach(self._feed)
@@ -389,7 +385,7 @@ class Worker(InsideTasks, PluginHost, Hosting, Named, Telling):
         await asyncio.shield(self._closing)
 
     def _close_soon(self, reason: str) -> None:
-        if self._closing is None and self.status in (Status.starting, Status.running):
+        if self._closing is None and self._stage in (Status.starting, Status.running):
             seconds = 0.0 if reason.startswith(RESTARTED) else CLOSE_SECONDS  # none is wanted
             if reason.startswith(f"{NOT_UNDERSTOOD}: "):
                 logger.warning("%s", WorkerRefused(self.scheduler_address, reason))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Final
@@ -16,6 +16,7 @@ from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.looking import SendBytes
 from shoal.protocol.messages import GetReplicas, Message, PutReplicas, Replicas
+from shoal.storage.spilled import Spilled
 from shoal.worker.shell.errors import WrongEpoch
 from shoal.worker.shell.operations import Say
 from shoal.worker.shell.replicas import (
@@ -48,6 +49,7 @@ class ReplicaServer:
         *,
         is_in: Callable[[Epoch], bool],
         look_up: Callable[[TaskId], Held | None],
+        bring: Callable[..., Awaitable[list[Held]]],
         put: Callable[[Sequence[Held]], None],
         begin: Callable[[Say, Any], None],
         on_actor_call: Callable[[Connection, Any, list[Any]], None],
@@ -56,8 +58,8 @@ class ReplicaServer:
         families: Sequence[str] | None = None,
     ) -> None:
         """`is_in`: whether numbers of that epoch are valid here, now; `look_up`: the value that a
-        peer may have; `put`: keep these, and tell; `begin`: answer any other call, but for those to
-        actors.
+        peer may have, or what was written of it, which `bring` reads, see `Spilling`; `put`: keep
+        these, and tell; `begin`: answer any other call, but for those to actors.
 
         `transfers_max`: large answers prepared and sent at once; others wait, in their order.
         `stall_seconds`: how long a peer may take no byte of one, beside the time for its bytes.
@@ -69,6 +71,7 @@ class ReplicaServer:
         self._executor = executor
         self._is_in = is_in
         self._look_up = look_up
+        self._bring = bring
         self._put = put
         self._begin = begin
         self._on_actor_call = on_actor_call
@@ -104,6 +107,7 @@ class ReplicaServer:
         """Send what is asked for, at once if it is small."""
         values: list[Held] = []
         missing: list[TaskId] = []
+        are_on_disk = False
         is_ours = self._is_in(message.epoch)
         for task in message.tasks:
             held = self._look_up(task) if is_ours else None
@@ -111,7 +115,10 @@ class ReplicaServer:
                 missing.append(task)
             else:
                 values.append(held)
-        if connection.scheme == "inproc":
+                are_on_disk = are_on_disk or type(held.value) is Spilled
+        if are_on_disk:
+            self._spawn(connection, self._send_from_disk(connection, message, values, missing))
+        elif connection.scheme == "inproc":
             packed = pack(values, by_reference=True, address=self._address)
             _reply(connection, message, packed, missing, self._address)
         elif sum([held.nbytes for held in values]) < LARGE_NBYTES:
@@ -125,6 +132,26 @@ class ReplicaServer:
             values, by_reference=False, address=self._address, peer=peer, families=self._families
         )
 
+    async def _send_from_disk(
+        self,
+        connection: Connection,
+        message: GetReplicas,
+        values: list[Held],
+        missing: list[TaskId],
+    ) -> None:
+        """Some are on disk: read them, as they are sent if that is possible."""
+        is_handed = connection.scheme == "inproc"
+        async with self._room:
+            as_values = is_handed or self._families is not None
+            brought = await self._bring(values, as_values=as_values)
+            found = {held.task for held in brought}
+            missing += [held.task for held in values if held.task not in found]
+            if not is_handed:
+                await self._pack_and_send(connection, message, brought, missing)
+            elif not connection.closed:
+                packed = pack(brought, by_reference=True, address=self._address)
+                _reply(connection, message, packed, missing, self._address)
+
     async def _send_large(
         self,
         connection: Connection,
@@ -133,23 +160,30 @@ class ReplicaServer:
         missing: list[TaskId],
     ) -> None:
         async with self._room:
-            loop = asyncio.get_running_loop()
-            packed = await loop.run_in_executor(
-                self._executor, self._pack, values, connection.peer_address
-            )
-            if message.accepts and packed.buffers:
-                packed = await loop.run_in_executor(
-                    self._executor, compressed, packed, message.accepts
-                )
-            if connection.closed:
-                return
-            _reply(connection, message, packed, missing, self._address)
-            nbytes = sum([held.nbytes for held in values])
-            try:
-                async with asyncio.timeout(self._stall_seconds + nbytes / SLOWEST_BYTES_PER_SECOND):
-                    await connection.drain()
-            except TimeoutError:
-                connection.abort()  # it has given up on us by now; others wait for the room
+            await self._pack_and_send(connection, message, values, missing)
+
+    async def _pack_and_send(
+        self,
+        connection: Connection,
+        message: GetReplicas,
+        values: list[Held],
+        missing: list[TaskId],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        packed = await loop.run_in_executor(
+            self._executor, self._pack, values, connection.peer_address
+        )
+        if message.accepts and packed.buffers:
+            packed = await loop.run_in_executor(self._executor, compressed, packed, message.accepts)
+        if connection.closed:
+            return
+        _reply(connection, message, packed, missing, self._address)
+        nbytes = sum([held.nbytes for held in values])
+        try:
+            async with asyncio.timeout(self._stall_seconds + nbytes / SLOWEST_BYTES_PER_SECOND):
+                await connection.drain()
+        except TimeoutError:
+            connection.abort()  # it has given up on us by now; others wait for the room
 
     def on_send_bytes(self, connection: Connection, message: SendBytes) -> None:
         """Send what nobody has a use for, to somebody who measures the way."""

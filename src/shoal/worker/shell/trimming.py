@@ -15,10 +15,18 @@ KEPT_BUSY_BYTES: Final = 1 << 30
 """The same of one that is at work, which would soon have to ask for it again."""
 
 
+KEPT_OF_LIMIT: Final = 8
+"""Neither is more than this part, an eighth, of what the process may have."""
+
+
 class Trimming:
     """Decides when it is time, from what is seen again and again."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = 0) -> None:
+        """`limit`: what the process may have (bytes); 0: there is none."""
+        most = limit // KEPT_OF_LIMIT or KEPT_BUSY_BYTES
+        self._idle_bytes = min(KEPT_IDLE_BYTES, most)
+        self._busy_bytes = min(KEPT_BUSY_BYTES, most)
         self._needed_bytes: int | None = None  # besides results, as far as is known
         self._was_due = False
 
@@ -35,7 +43,7 @@ class Trimming:
             self._needed_bytes = beyond  # right after it was done, nothing more can be given
             self._was_due = False
         else:
-            self._was_due = beyond - needed > (KEPT_IDLE_BYTES if is_idle else KEPT_BUSY_BYTES)
+            self._was_due = beyond - needed > (self._idle_bytes if is_idle else self._busy_bytes)
         return self._was_due
 
 

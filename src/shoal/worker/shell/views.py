@@ -130,7 +130,7 @@ class StateView:
             return LONG_RUNNING
         if run in self._executing:
             return "executing"
-        return "ready" if run.state == HANDED else "waiting"
+        return "ready" if run.state == HANDED or run.is_held_back else "waiting"
 
     def __repr__(self) -> str:
         state = self._state

@@ -1,0 +1,1 @@
+"""What a worker chooses: one question a file; nothing here changes anything but its own notes."""

@@ -1,0 +1,421 @@
+"""A worker's eye on its memory: looks again and again, has done what is to be done, and tells.
+
+The one thing here that is polled, since no system says by itself that a process grows: ten times a
+second while anything goes on, once a second else, and not at all without a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from heapq import nlargest
+from itertools import islice
+from time import perf_counter
+from typing import Any, Final, Protocol
+
+from dask.utils import key_split
+
+from shoal import config
+from shoal.observe.limits import container_memory
+from shoal.observe.reasons import RECYCLED
+from shoal.protocol.keys import from_canonical, to_text
+from shoal.protocol.memory import WantsReplacement
+from shoal.storage.results import Results
+from shoal.units import format_nbytes
+from shoal.worker.machine.step import WorkerMachine
+from shoal.worker.model.entities import Run, RunEnded
+from shoal.worker.policies.ageing import Ageing
+from shoal.worker.policies.footprints import Footprints
+from shoal.worker.policies.pressure import Found, Pressure, Relief, Thresholds
+from shoal.worker.shell.context import live_workers
+from shoal.worker.shell.errors import MemoryShort
+from shoal.worker.shell.lifetime import PATIENCE_SECONDS
+from shoal.worker.shell.link import SchedulerLink
+from shoal.worker.shell.readings import ProcessMemory
+from shoal.worker.shell.threads import RunThreads
+from shoal.worker.shell.trimming import Trimming, give_back
+
+logger = logging.getLogger("shoal.worker.memory")
+
+IDLE_FACTOR: Final = 10
+"""So many times less often is looked while nothing runs and nothing comes."""
+CALM_FACTOR: Final = 4
+"""So many times less often while what runs takes no more for a while,"""
+CALM_LOOKS: Final = 20
+"""which is so many looks,"""
+CALM_BYTES: Final = 1 << 20
+"""and no more means within this much."""
+HIGH_FACTOR: Final = 4
+"""So many times more often, while something runs and there is little room."""
+
+GAUGE_SECONDS_MIN: Final = 0.002
+"""A run that is over sooner can't have taken much: the system clears each page first."""
+
+TOLD_SECONDS: Final = 10.0
+"""A pause that comes so soon after another is not worth a warning: they are short then."""
+
+UNCOUNTED_RATIO_MIN: Final = 0.5
+"""Of the limit: what a process has before its worker begins in it does not count if it is more.
+
+It is not the worker's then, as in a notebook, and the worker would never begin a task."""
+
+LOOK_RATIO: Final = 0.02
+"""Of the limit: when so much of results has come, memory is looked at, whatever the time.  A worker
+that makes arrays as fast as memory takes them needs no tenth of a second for its limit."""
+
+NLARGEST: Final = 3
+"""Holders of memory that are named when a worker pauses."""
+
+NLOOKED_AT: Final = 20_000
+"""Results that are looked at for that; where there are more, few of them are large."""
+
+
+class Watched(Protocol):
+    """What a worker's memory is used by, and what has something done about it."""
+
+    memory: MemoryWatch | None
+    """Set while there is something to watch over."""
+    machine: WorkerMachine
+    results: Results
+    threads: RunThreads
+    link: SchedulerLink
+
+    @property
+    def spilling_nbytes(self) -> int:
+        """Of results in memory that are being written to disk."""
+
+    @property
+    def disk_trouble(self) -> str:
+        """Why nothing is written; "": it is."""
+
+    def spill(self, nbytes: int, why: str) -> int:
+        """Begin to write so many bytes of results to disk."""
+
+    def on_pause(self, why: str) -> None:
+        """Begin nothing."""
+
+    def on_resume(self, why: str) -> None:
+        """Begin what has waited."""
+
+    def on_gauged(self, gauged: Sequence[tuple[Run, int]]) -> None:
+        """These runs have taken so much by now."""
+
+    def do_aside(self, function: Callable[[], Any]) -> Future[Any]:
+        """Call it in a thread."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> object:
+        """Do it beside everything else, until the worker closes."""
+
+
+class MemoryWatch:
+    """Watches over the memory of one worker's process.  All on the worker's loop."""
+
+    def __init__(
+        self,
+        feed: Watched,
+        address: str,
+        limit: int,
+        settings: config.Memory,
+        *,
+        is_watched: bool,
+        beat: Callable[[], object],
+        process: ProcessMemory | None = None,
+    ) -> None:
+        """Nothing is looked at yet.
+
+        Args:
+            limit: bytes; 0: none, so that only heartbeats ask.
+            is_watched: a nanny keeps this process, and all of it is the worker's.
+            beat: sends a heartbeat, since the numbers are others than in the last.
+            process: what reads the memory; None: that of this process.
+        """
+        self._feed, self._address, self._limit = feed, address, limit
+        self._is_watched, self._beat = is_watched, beat
+        self._loop = asyncio.get_running_loop()
+        self._interval_seconds = settings.monitor_seconds
+        self._process = process or ProcessMemory()
+        self._ageing = Ageing(settings.recent_to_old_seconds)
+        self._trimming = Trimming(limit)
+        self._footprints: Footprints[Run] = Footprints(_kind_of)
+        self._pressure = Pressure(
+            Thresholds.of(
+                limit,
+                target_ratio=settings.target_ratio,
+                spill_ratio=settings.spill_ratio,
+                pause_ratio=settings.pause_ratio,
+                recycle_after_seconds=settings.recycle_after_seconds if is_watched else None,
+            )
+        )
+        self._timer: asyncio.Handle | None = None
+        self._is_due = False  # the next look comes as soon as the loop is free
+        self._factor = 1.0  # of the interval, until the next look
+        self._ncalm = 0  # looks since memory was other than before
+        self._is_collecting = self._is_trimming = False
+        self._seen_process = self._seen_managed = 0
+        self._is_told = False  # people were warned of this pause
+        self._told_at = float("-inf")
+        self._told_trouble = ""  # with the disk, of which the scheduler knows
+        self._uncounted = 0  # bytes that the process had before
+
+    def __repr__(self) -> str:
+        return f"<memory watch of {self._address}, limit {format_nbytes(self._limit)}>"
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """At how many bytes something is done."""
+        return self._pressure.thresholds
+
+    def begin(self) -> None:
+        """Look from now on, if there is a limit."""
+        if self._limit and self._timer is None:
+            self._feed.memory = self
+            had = self._process.now()
+            if not self._is_watched and had > UNCOUNTED_RATIO_MIN * self._limit:
+                self._uncounted = had
+            self._pressure.begin(had)
+            self._timer = self._loop.call_later(self._interval_seconds, self._tick)
+
+    def look(self) -> None:
+        """Look as soon as the loop is free, and not when it would be time: much has come.
+
+        Not at once, since whoever says so is about to do what its machine asks for.
+        """
+        if self._timer is not None and not self._is_due:
+            self._timer.cancel()
+            self._is_due = True
+            self._timer = self._loop.call_soon(self._tick)
+
+    @property
+    def much_bytes(self) -> int:
+        """After so much that has come it is time to look again."""
+        return int(self._limit * LOOK_RATIO)
+
+    def is_short(self) -> bool:
+        """Whether a worker that goes on like this is about to pause.  Cost: 20 us."""
+        bounds = self._pressure.thresholds
+        if bounds.pause is None:
+            return False
+        middle = bounds.pause if bounds.spill is None else (bounds.spill + bounds.pause) / 2
+        return self._share_of(self._process.now()) > middle
+
+    def close(self) -> None:
+        """Look no more."""
+        self._feed.memory = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # --- heartbeats --------------------------------------------------------------------------
+
+    def tell(self) -> dict[str, int]:
+        """What a heartbeat says of memory, by the names that it has there."""
+        results, process = self._feed.results, self._process.now()
+        unmanaged = max(0, process - results.nbytes)
+        used, most = container_memory()
+        return {
+            "memory_bytes": process,
+            "managed_bytes": results.nbytes,
+            "spilled_bytes": results.spilled_nbytes,
+            "spilled_disk_bytes": results.disk_nbytes,
+            "unmanaged_old_bytes": self._ageing.note(unmanaged, self._loop.time()),
+            "container_bytes": used,
+            "container_limit_bytes": most,
+        }
+
+    def trim_if_due(self, process: int) -> None:
+        """Give back what tasks have freed, if that is much, whatever the limit."""
+        feed = self._feed
+        is_idle = feed.threads.nexecuting == 0
+        if self._trimming.is_due(process, feed.results.nbytes, is_idle=is_idle):
+            feed.do_aside(give_back)
+
+    # --- runs --------------------------------------------------------------------------------
+
+    @property
+    def _gauges(self) -> bool:
+        """Whether what comes is of this worker's runs."""
+        return self._is_watched or len(live_workers) == 1
+
+    def gauge(self, ended: Sequence[tuple[RunEnded, object]]) -> bool:
+        """Runs are over, and their results not kept yet; whether to call `settle` once they are.
+
+        Those that took much are told of.  Cost: a comparison for each, and 20 us if any of them
+        took a while.
+        """
+        if not any(end.seconds >= GAUGE_SECONDS_MIN for end, _ in ended) or not self._gauges:
+            return False
+        runs = [end.run for end, _ in ended]
+        self._gauge(runs)
+        told = self._footprints.to_tell(runs, at_end=True)
+        if told:
+            self._feed.machine.runs_gauged(told, self._loop.time())
+        self._footprints.end(runs)
+        return True
+
+    def settle(self) -> None:
+        """The results of runs that were gauged are kept, or dropped."""
+        self._footprints.settle(self._process.now(), self._feed.results.nbytes)
+
+    def _gauge(self, ended: Sequence[Run] = ()) -> int:
+        """Share what has come since the last time; the process's memory now."""
+        process = self._process.now()
+        peak, feed = self._process.peak(process), self._feed
+        going = [*feed.threads.executing(), *ended]
+        self._footprints.look(going, process, peak, feed.results.nbytes)
+        return process
+
+    # --- looks -------------------------------------------------------------------------------
+
+    def stir(self) -> None:
+        """Something comes: look as often as there is reason to."""
+        if self._factor > 1 and self._timer is not None and not self._is_due:
+            self._factor, self._ncalm = 1.0, 0
+            self._timer.cancel()
+            self._timer = self._loop.call_later(self._interval_seconds, self._tick)
+
+    def _tick(self) -> None:
+        feed = self._feed
+        self._is_due = False
+        if self._gauges:
+            process = self._gauge()
+            told = self._footprints.to_tell(feed.threads.executing(), at_end=False)
+            if told:
+                feed.on_gauged(told)
+        else:
+            process = self._process.now()
+        found = Found(
+            process=self._share_of(process),
+            managed=feed.results.nbytes,
+            leaving=feed.spilling_nbytes,
+            nexecuting=feed.threads.nexecuting,
+            is_trimming=self._is_trimming,
+        )
+        relief = self._pressure.look(found, self._loop.time())
+        if relief:
+            self._relieve(relief, found)
+        if self._pressure.paused_at is not None and feed.disk_trouble != self._told_trouble:
+            self._say_pause(self._shortage(found))
+        self._factor = self._next_factor(process, found)
+        if self._timer is not None and not self._is_due:  # else what we did has closed the worker
+            seconds = self._factor * self._interval_seconds
+            self._timer = self._loop.call_later(seconds, self._tick)
+
+    def _next_factor(self, process: int, found: Found) -> float:
+        """How many times the interval it is until the next look."""
+        is_same = found.managed == self._seen_managed
+        self._ncalm += 1
+        if not is_same or abs(process - self._seen_process) > CALM_BYTES:
+            self._seen_process, self._seen_managed = process, found.managed
+            self._ncalm = 0
+        if self._pressure.is_high:
+            return 1 / HIGH_FACTOR if found.nexecuting else 1.0
+        if is_same and not found.nexecuting:
+            return IDLE_FACTOR
+        return CALM_FACTOR if self._ncalm >= CALM_LOOKS else 1.0
+
+    def _share_of(self, process: int) -> int:
+        """What counts of so much: workers that share a process share what it has."""
+        nsharers = 1 if self._is_watched else max(1, len(live_workers))
+        return max(0, process - self._uncounted) // nsharers
+
+    def _relieve(self, relief: Relief, found: Found) -> None:
+        feed = self._feed
+        if relief.spill_bytes:
+            feed.spill(relief.spill_bytes, "the process has much memory")
+        if relief.collect and not self._is_collecting:
+            self._is_collecting = True
+            self._do_aside(_collect, self._collected)
+        if relief.trim and not self._is_trimming:
+            self._is_trimming = True
+            self._do_aside(give_back, self._trimmed)
+        if relief.pauses:
+            now = self._loop.time()
+            self._is_told = now >= self._told_at + TOLD_SECONDS
+            short = self._shortage(found, self._largest() if self._is_told else ())
+            if self._is_told:
+                self._told_at = now
+            self._log("%s", short)
+            self._beat()  # so that it is said of the same moment
+            self._say_pause(short)
+        if relief.resumes:
+            short = self._shortage(found)
+            self._log("The worker at %s goes on: %s", self._address, short.why)
+            self._beat()
+            feed.on_resume(short.why)
+        if relief.recycle and feed.machine.state.connected:
+            why = f"{RECYCLED}: {self._shortage(found).why}"
+            feed.link.send([WantsReplacement(why, PATIENCE_SECONDS)])
+
+    def _say_pause(self, short: MemoryShort) -> None:
+        """Begin nothing, and let others know why."""
+        self._told_trouble = short.disk_trouble
+        trouble = f". {short.disk_trouble}" if short.disk_trouble else ""
+        self._feed.on_pause(short.why + trouble)
+
+    def _log(self, text: str, *words: object) -> None:
+        """Of one pause in a while people are warned; the log has all."""
+        logger.log(logging.WARNING if self._is_told else logging.DEBUG, text, *words)
+
+    def _do_aside(self, function: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Call `function` in a thread, and `then` with what it returns on the loop.
+
+        At once if the system has no more threads, as may be where it has no more memory.
+        """
+        try:
+            doing = self._feed.do_aside(function)
+        except RuntimeError:
+            then(function())
+            return
+
+        async def do() -> None:
+            then(await asyncio.wrap_future(doing))
+
+        self._feed.spawn(do())
+
+    def _collected(self, seconds: float) -> None:
+        self._is_collecting = False
+        self._pressure.collected(seconds, self._loop.time())
+
+    def _trimmed(self, knows_how: bool) -> None:
+        self._is_trimming = False
+
+    def _largest(self) -> list[str]:
+        """What has most of the memory, for people.  Cost: O(results), at most `NLOOKED_AT`."""
+        state = self._feed.machine.state
+        looked_at = islice(state.held.values(), NLOOKED_AT)
+        there = (replica for replica in looked_at if replica.task not in state.absent)
+        held = nlargest(NLARGEST, there, key=lambda r: r.nbytes)
+        largest = [f"{to_text(r.key)} ({format_nbytes(r.nbytes)})" for r in held if r.nbytes]
+        largest += [
+            f"what {to_text(run.key)} has taken as it runs ({format_nbytes(nbytes)})"
+            for run, nbytes in self._footprints.largest(NLARGEST)
+        ]
+        return largest
+
+    def _shortage(self, found: Found, largest: Sequence[str] = ()) -> MemoryShort:
+        """The numbers, for people."""
+        feed, pause = self._feed, self.thresholds.pause
+        return MemoryShort(
+            self._address,
+            found.process,
+            self._limit,
+            found.managed,
+            self._limit if pause is None else int(pause),
+            largest=list(largest),
+            disk_trouble=feed.disk_trouble,
+        )
+
+
+def _kind_of(run: Run) -> str:
+    """The prefix of the task's key."""
+    return str(key_split(from_canonical(run.key)))
+
+
+def _collect() -> float:
+    """Collect garbage, which holds up everything; the seconds that it took."""
+    started = perf_counter()
+    gc.collect()
+    return perf_counter() - started
