@@ -13,7 +13,7 @@ ROUND_TASKS = 50_000
 """Futures that are alive at once."""
 WARM_UP_ROUNDS = 4
 """As many before the first look: what is allocated once is not what grows."""
-GROWTH_BYTES_MAX = 20
+GROWTH_BYTES_MAX = 10
 """For each task, in each process."""
 
 NCLIENTS = 1_000
