@@ -44,6 +44,8 @@ class TaskOptions(Part, frozen=True):
     actor: bool = False
     executor: str = ""  # which of the worker's; "" = its threads
     inside: Key = Key("")  # the task whose code submits it; "" = none
+    limits: dict[str, int] = {}  # how many of this name may run at once; 0 = as is set elsewhere
+    memory: int = 0  # bytes by which a worker grows for a run; 0 = nobody has said
 
 
 # --- client -> scheduler ---------------------------------------------------------------------
@@ -55,6 +57,7 @@ class RegisterClient(Message, frozen=True, tag=1):
     name: str
     versions: dict[str, str] = {}
     watches_members: bool = False  # tell it of workers that come and go, as `looking` has it
+    share: float = 1.0  # its weight beside other clients
 
 
 class DefineClientCode(Message, frozen=True, tag=2):
@@ -201,6 +204,8 @@ class RegisterWorker(Message, frozen=True, tag=40):
     nanny: str = ""  # who keeps its process, if that can be reached
     services: dict[str, int] = {}  # what else its process serves -> the port
     has_nanny: bool = False  # somebody starts another in its place if he is asked to
+    predecessor_memory_bytes: int = 0  # that one's, if that is what it was ended for; else 0
+    predecessor_limit_bytes: int = 0  # what that one was allowed
 
 
 class TaskFinished(Message, frozen=True, tag=41):
@@ -260,6 +265,12 @@ class WorkerHeartbeat(Message, frozen=True, tag=47):
     nexecuting: int = 0
     nwaiting: int = 0  # tasks that wait for others' results; their threads have substitutes
     cpu_percent: float = 0.0  # of one CPU, since the last one
+    managed_bytes: int = 0  # of results in memory, as they were measured
+    spilled_bytes: int = 0  # of results that are on disk only, as they were measured in memory
+    spilled_disk_bytes: int = 0  # of the files that hold them
+    unmanaged_old_bytes: int = 0  # of the process, what is no result and has been there for long
+    container_bytes: int = 0  # of all that share its container's memory, if that is limited
+    container_limit_bytes: int = 0
 
 
 class WorkerLeaving(Message, frozen=True, tag=48):

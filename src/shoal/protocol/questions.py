@@ -60,6 +60,11 @@ class WorkerIdentity(Part, frozen=True):
     nanny: str = ""  # whoever keeps its process; nanny+<its address>: reached through it
     services: dict[str, int] = {}
     nlong_running: int = 0  # runs that have seceded
+    spilled_bytes: int = 0  # of `nbytes`: on disk only
+    spilled_disk_bytes: int = 0  # of the files that hold those
+    unmanaged_old_bytes: int = 0  # of its process: no result, and there for long
+    container_bytes: int = 0  # of all that share its container's memory, if that is limited
+    container_limit_bytes: int = 0
 
 
 class Identity(Part, frozen=True):
@@ -92,6 +97,7 @@ class Transition(Part, frozen=True):
     finish: str
     cause: str
     step: int  # which application of the machine
+    why: int = 0  # of a placement, where and for what reason
 
 
 class TaskStates(Message, frozen=True, tag=124):

@@ -12,8 +12,10 @@ from shoal.protocol.coordination import Published
 from shoal.protocol.directions import ANSWERS
 from shoal.protocol.holding import TaskRetried
 from shoal.protocol.keys import to_text
+from shoal.protocol.limits import TasksStranded
 from shoal.protocol.logs import ForwardLogsOf
 from shoal.protocol.looking import MemberJoined, MemberLeft, Members
+from shoal.protocol.memory import AllPaused
 from shoal.protocol.messages import (
     AcquireReplicas,
     DefineCode,
@@ -132,6 +134,13 @@ class Names:
                 return f"actors on {place(message.address)} are lost: {message.why}"
             case Published():
                 return f"published {message.value} for {message.claim}"
+            case TasksStranded():
+                needs = {**message.resources, **dict.fromkeys(message.workers, 1)}
+                there = f"{message.nworkers} workers"
+                return f"{message.key} and {message.ntasks - 1} stranded: {needs}, {there}"
+            case AllPaused():
+                who = f"all {message.nworkers} paused for {message.seconds:g} s"
+                return f"{who}, {message.worker}: {message.why}"
         raise AssertionError(f"the scene has no words for {message}")
 
     def answer(self, message: Answer) -> str:

@@ -79,6 +79,7 @@ class Scene:
     """The stage: events as methods, and all that the scheduler says as lines."""
 
     def __init__(self, **settings: Any) -> None:
+        settings.setdefault("stranded_warning_seconds", None)  # most scenes look at other things
         self.machine = SchedulerMachine(SchedulerSettings(**settings), EPOCH)
         self.now = 1000.0
         self.names = Names()
@@ -126,7 +127,7 @@ class Scene:
             address=fields.pop("address", f"tcp://{name}:1"),
             name=name,
             nthreads=nthreads,
-            memory_limit=0,
+            memory_limit=fields.pop("memory_limit", 0),
             epoch=fields.pop("epoch", EPOCH if holds else Epoch(0)),
             inventory=[InventoryItem(number, Key(key), 10) for key, number in holds.items()],
             **fields,
@@ -356,7 +357,7 @@ class Scene:
         broken = list(check(self.machine.state))
         assert not broken, "\n".join(broken)
         latest = self._seen_until
-        for _, _, before, after, _, step in reversed(self.machine.story.records):
+        for _, _, before, after, _, step, _ in reversed(self.machine.story.records):
             if step <= latest:
                 break
             self.seen[before, after] = None

@@ -8,6 +8,7 @@ from random import Random
 
 from shoal.ids import Key, TaskId
 from shoal.protocol.holding import RebalanceTasks, ReplicateTasks, RetryTasks
+from shoal.protocol.limits import SetLimits
 from shoal.protocol.membership import RestartWorkers, RetireWorkers, SetResources
 from shoal.protocol.messages import (
     AcquireReplicas,
@@ -36,6 +37,7 @@ class Storm(Scene):
 
     def __init__(self, seed: int) -> None:
         self.random = random = Random(seed)
+        self.limiting = Random(f"limits {seed}")
         super().__init__(
             allowed_failures=random.choice([0, 1, 3]),
             worker_saturation=random.choice([0.5, 1.1, 2.0]),
@@ -43,6 +45,7 @@ class Storm(Scene):
             pipe_seconds=random.choice([0.0, 0.001]),
             worker_ttl_seconds=random.choice([5.0, 300.0]),
             no_workers_seconds=1.5 if seed % 4 == 0 else None,
+            stranded_warning_seconds=3.0 if seed % 2 else None,
             moves_work=seed % 5 != 0,
         )
         self.stores: dict[Worker, dict[TaskId, None]] = {}
@@ -137,6 +140,7 @@ class Storm(Scene):
             workers=random.choice([[], [], [], ["a"], ["z0", "b"]]),
             allow_other_workers=random.random() < 0.3,
             resources=random.choice([{}, {}, {}, {"gpu": 1.0}, {"gpu": 0.5, "net": 0.1}]),
+            limits=self.limiting.choice([{}, {}, {}, {"db": 1}, {"db": 2, "web": 3}]),
         )
         wanted = [key for key in tasks if random.random() < 0.6]
         held = [key for key in tasks if random.random() < 0.2]
@@ -263,6 +267,7 @@ class Storm(Scene):
         amounts = {"gpu": self.random.choice([0.0, 1.0, 2.0]), "net": 0.3}
         name = self.random.choice(NAMES)
         self.call(SetResources, self.random.choice(CLIENTS), worker=name, resources=amounts)
+        self.call(SetLimits, limits={"db": self.limiting.choice([None, 1, 3])})
 
     def restart_all(self) -> None:
         client = self.random.choice(CLIENTS)

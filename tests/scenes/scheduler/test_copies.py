@@ -2,6 +2,9 @@
 
 from shoal.ids import Key
 from shoal.protocol.holding import RebalanceTasks, ReplicateTasks
+from shoal.protocol.membership import RetireWorkers
+from shoal.protocol.memory import PauseChanged
+from shoal.protocol.messages import WorkerHeartbeat
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -177,3 +180,64 @@ def test_a_later_broadcast_says_how_many_copies_there_shall_be(scene: Scene) -> 
     scene.scatter("s", ncopies=2)
     scene.scatter("s", client="f", ncopies=0)
     assert scene.machine.state.copies.goals[scene.task("s")].ncopies == 0
+
+
+def pause(scene: Scene, name: str) -> None:
+    scene.from_worker(name, PauseChanged(True, "it has 9 of 10 bytes"))
+
+
+def test_a_copy_goes_to_somebody_else_when_its_recipient_is_paused(scene: Scene) -> None:
+    there(scene, "a", "b", "d")
+    replicate(scene, "x", ncopies=2)
+    assert scene.take() == ["b: copy x from a"]
+    pause(scene, "b")
+    assert scene.take() == ["d: copy x from a"]
+    scene.holds("d", "x")
+    assert scene.take() == ["c: answer True"]
+
+
+def test_who_is_paused_gets_what_all_shall_have_once_it_goes_on(scene: Scene) -> None:
+    there(scene, "a", "b", "d")
+    pause(scene, "d")
+    replicate(scene, "x")
+    assert scene.take() == ["b: copy x from a"]
+    scene.holds("b", "x")
+    assert scene.take() == ["c: answer True"]
+    scene.from_worker("d", PauseChanged(False, ""))
+    assert scene.take() in (["d: copy x from a,b"], ["d: copy x from b,a"])
+
+
+def test_a_worker_stays_where_all_others_are_paused_while_it_hands_over(scene: Scene) -> None:
+    there(scene, "a", "b")
+    scene.call(RetireWorkers, workers=["a"], removes=True)
+    assert scene.take() == ["b: copy x from a"]
+    pause(scene, "b")
+    assert scene.take() == ["c: answer {'a': 'no other worker can take what only it holds'}"]
+    assert not scene.worker("a").is_leaving
+
+
+def test_results_move_away_from_memory_that_no_result_takes() -> None:
+    """As `optimistic` has it: what has been there for long counts, what has come lately doesn't."""
+    for measure, moves in (("optimistic", True), ("managed", False)):
+        scene = Scene(rebalance_measure=measure)
+        scene.workers("a", "b")
+        scene.submit(p=[], q=[])
+        scene.finish("p", nbytes=100)
+        scene.finish("q", nbytes=100)
+        full = scene.run("p")[0].name
+        scene.from_worker(full, WorkerHeartbeat(memory_bytes=900, unmanaged_old_bytes=300))
+        scene.take()
+        scene.call(RebalanceTasks)
+        assert any("copy" in line for line in scene.take()) is moves
+
+
+def test_nothing_moves_to_a_paused_worker(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(p=[], q=[])
+    for key in "pq":
+        scene.finish(key, nbytes=100)
+    scene.join("b")
+    pause(scene, "b")
+    scene.take()
+    scene.call(RebalanceTasks)
+    assert scene.take() == ["c: answer 0"]

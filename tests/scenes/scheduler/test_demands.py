@@ -215,3 +215,23 @@ class Looks(dict[str, float]):
     def get(self, key: str, default: Any = None) -> Any:
         self.n += 1
         return super().get(key, default)
+
+
+def test_a_more_urgent_demand_goes_before_what_is_placed_on_the_same_worker(scene: Scene) -> None:
+    """Case C076."""
+    scene.join("a", resources={"r": 1.0})
+    scene.submit(**{f"x{i}": [] for i in range(4)}, options=TaskOptions(workers=["a"]))
+    scene.submit(y=[], options=TaskOptions(priority=1.0, resources={"r": 1.0}))
+    assert scene.take() == ["a: run x0 #1", "a: run x1 #1"]
+    scene.finish("x0", value=b"1")
+    assert scene.take() == ["c: x0 in memory inline", "a: run y #1"]
+
+
+def test_a_more_urgent_demand_that_can_not_be_met_here_holds_up_nothing(scene: Scene) -> None:
+    scene.join("a", resources={"r": 1.0})
+    scene.submit(**{f"x{i}": [] for i in range(4)}, options=TaskOptions(workers=["a"]))
+    scene.submit(y=[], z=[], options=TaskOptions(priority=1.0, resources={"r": 1.0}))
+    scene.finish("x0", value=b"1")
+    scene.take()
+    scene.finish("x1", value=b"1")
+    assert scene.take() == ["c: x1 in memory inline", "a: run x2 #1"]

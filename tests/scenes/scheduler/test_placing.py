@@ -47,21 +47,25 @@ def test_holders_on_the_same_host_are_asked_first(scene: Scene) -> None:
 
 
 def test_no_more_than_a_few_holders_are_told(scene: Scene) -> None:
-    """x is everywhere but on z, which needs one or two of them to ask."""
+    """x is everywhere but on y and z; each needs one or two to ask, and begins with another one."""
     names = [f"a{i}" for i in range(20)]
-    scene.workers(*names, "z")
+    scene.workers(*names, "y", "z")
     scene.submit(x=[], options=TaskOptions(workers=["a0"]))
     scene.finish("x")
     for name in names[1:]:
         scene.holds(name, "x")
     scene.take()
 
-    scene.submit(y=["x"], options=TaskOptions(workers=["z"]))
-    assert scene.take() == [f"z: run y #1 (x from {','.join(names[:8])})"]
+    scene.submit(y=["x"], options=TaskOptions(workers=["y"]))
+    scene.submit(z=["x"], options=TaskOptions(workers=["z"]))
+    assert scene.take() == [
+        f"y: run y #1 (x from {','.join(names[1:9])})",
+        f"z: run z #1 (x from {','.join(names[2:10])})",
+    ]
 
 
 def test_an_idle_worker_takes_from_the_backlog_of_another(scene: Scene) -> None:
-    """Ten tasks were placed next to x on a, the only worker; then b joins."""
+    """Six tasks were placed next to x on a, the only worker; b joins, and begins with the last."""
     scene.workers("a")
     scene.submit(x=[])
     scene.finish("x")
@@ -69,7 +73,7 @@ def test_an_idle_worker_takes_from_the_backlog_of_another(scene: Scene) -> None:
     assert scene.take()[2:] == ["a: run y0 #1", "a: run y1 #1"]
 
     scene.join("b")
-    assert scene.take() == ["b: run y2 #1 (x from a)", "b: run y3 #1 (x from a)"]
+    assert scene.take() == ["b: run y5 #1 (x from a)", "b: run y4 #1 (x from a)"]
 
 
 def test_nothing_is_stolen_if_moving_the_inputs_takes_longer(scene: Scene) -> None:
@@ -128,13 +132,13 @@ def test_a_run_is_recalled_once(scene: Scene) -> None:
 
 
 def test_new_runs_are_no_reason_to_recall_old_ones_again() -> None:
-    """a did not give w back; then it gets v, which only a may run, and falls silent once more."""
+    """a did not give y and w back; it gets v, which only a may run, and falls silent once more."""
     scene = Scene(worker_saturation=3.0)
     scene.workers("a")
     scene.submit(x=[], y=[], w=[])
     scene.join("b")
     scene.advance(0.01)
-    assert scene.take()[3:] == ["a: recall y #1, w #1"]
+    assert scene.take()[3:] == ["a: recall y #1", "a: recall w #1"]  # b has one thread
 
     scene.finish("x")
     scene.submit(v=[], options=TaskOptions(workers=["a"]))

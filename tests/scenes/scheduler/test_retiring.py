@@ -154,7 +154,7 @@ def test_one_that_is_not_to_be_removed_stays_and_gets_nothing(scene: Scene) -> N
     held_by_a(scene)
     retire(scene, "a", removes=False)
     scene.holds("b", "x")
-    assert scene.take() == ["b: copy x from a", "c: answer {'a': ''}"]
+    assert scene.take() == ["b: copy x from a", "c: answer {'a': ''}", "a: free x"]
     scene.submit(y=[], z=[], u=[], v=[])
     assert all(line.startswith("b:") for line in scene.take())
 

@@ -4,7 +4,9 @@ import pytest
 
 from shoal.ids import RunId
 from shoal.protocol.messages import TaskOptions
+from shoal.scheduler.model.entities import Task, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.model.ways import Ways
 from shoal.scheduler.policies.blame import suspects
 from shoal.scheduler.policies.liveness import has_stalled_runs, silent_workers
 from shoal.scheduler.policies.placement import (
@@ -21,7 +23,7 @@ from shoal.scheduler.policies.stealing import TakeFromBacklog
 from tests.unit.scheduler.stage import a_result, a_task, a_worker
 
 SETTINGS = SchedulerSettings()
-PLACEMENT = EarliestStart(SETTINGS)
+PLACEMENT = EarliestStart(SETTINGS, Ways(SETTINGS.bandwidth_bytes_per_second))
 BYTES_PER_MS = 100_000  # of the default bandwidth
 
 
@@ -113,7 +115,7 @@ def test_scattered_values_go_round_by_threads() -> None:
 
 @pytest.mark.parametrize(
     ("saturation", "nthreads", "nslots"),
-    [(1.1, 1, 2), (1.1, 10, 11), (1.1, 11, 13), (1.0, 7, 7), (0.1, 2, 1), (float("inf"), 1, 2**31)],
+    [(1.1, 1, 2), (1.1, 10, 11), (1.1, 11, 13), (1.0, 7, 7), (0.1, 2, 1), (float("inf"), 1, 2)],
 )
 def test_slots_are_the_saturation_times_the_threads_rounded_up(
     saturation: float, nthreads: int, nslots: int
@@ -153,28 +155,58 @@ def test_what_never_finished_is_expected_to_be_long_and_nothing_takes_no_time() 
 # --- stealing ---
 
 
-def test_a_task_is_stolen_if_it_starts_sooner_inputs_moved() -> None:
+def worth(task: Task, us: int, victim: Worker, thief: Worker, now: float, n: int = 2) -> bool:
+    """Whether `thief`, one of `n` workers, shall have `task`, which takes `us`."""
+    PLACEMENT.ways.nworkers = n
     stealing = TakeFromBacklog(PLACEMENT)
+    gain_us = stealing.gain_us(us, victim, thief, now)
+    return stealing.is_worth_it(task, us, gain_us, victim, thief, now)
+
+
+def test_a_task_is_stolen_if_it_starts_sooner_inputs_moved() -> None:
     victim, thief = a_worker("a"), a_worker("b")
     task = a_task("y", a_result("x", BYTES_PER_MS, victim))  # 2 ms away
     victim.backlog_us = 2001
-    assert stealing.is_worth_it(task, 1, victim, thief, 0.0)
+    assert worth(task, 1000, victim, thief, 0.0)
     victim.backlog_us = 2000
-    assert not stealing.is_worth_it(task, 1, victim, thief, 0.0)
+    assert not worth(task, 1000, victim, thief, 0.0)
     thief.sent_us = 1
     victim.backlog_us = 2001
-    assert not stealing.is_worth_it(task, 1, victim, thief, 0.0)
+    assert not worth(task, 1000, victim, thief, 0.0)
+
+
+def test_nothing_is_stolen_whose_inputs_take_much_longer_to_move_than_it_takes_itself() -> None:
+    """What carries them would be busy with little else; unless there is very much to do."""
+    victim, thief = a_worker("a"), a_worker("b")
+    task = a_task("y", a_result("x", 9 * BYTES_PER_MS, victim), duration_us=1)  # 10 ms away
+    victim.backlog_us = 499_000
+    assert worth(task, 5_000, victim, thief, 0.0)
+    assert not worth(task, 4_000, victim, thief, 0.0)
+    victim.backlog_us = 501_000
+    assert worth(task, 4_000, victim, thief, 0.0)
+    task.prefix.duration_us = -1  # how much there is to do is not known
+    assert not worth(task, 4_000, victim, thief, 0.0)
+
+
+def test_an_input_that_many_need_counts_for_those_that_each_worker_will_run() -> None:
+    """A hundred tasks, ten workers: one that gets it will run ten of them."""
+    victim, thief = a_worker("a"), a_worker("b")
+    wide = a_result("x", 99 * BYTES_PER_MS, victim)  # 100 ms away
+    wide.nwaiters = 100
+    task = a_task("y", wide)
+    victim.backlog_us = 10**9
+    assert worth(task, 5_000, victim, thief, 0.0, n=10)
+    assert not worth(task, 5_000, victim, thief, 0.0, n=20)
 
 
 def test_a_victim_is_judged_by_what_is_known_now() -> None:
-    stealing = TakeFromBacklog(PLACEMENT)
     victim, thief = a_worker("a"), a_worker("b")
     task = a_task("y", a_result("x", BYTES_PER_MS, victim))
     victim.processing = {a_task(f"w{i}"): 1 for i in range(3)}
     victim.backlog_us = 3
-    assert not stealing.is_worth_it(task, 1, victim, thief, 0.001)
-    assert stealing.is_worth_it(task, 1000, victim, thief, 0.0)  # they turned out to be longer
-    assert stealing.is_worth_it(task, 1, victim, thief, 0.01)  # it has been silent for 10 ms
+    assert not worth(task, 1, victim, thief, 0.001)
+    assert worth(task, 1000, victim, thief, 0.0)  # they turned out to be longer
+    assert worth(task, 1, victim, thief, 0.01)  # it has been silent for 10 ms
 
 
 # --- blame and liveness ---

@@ -197,6 +197,20 @@ def refuse_gone(core: Core, worker: Worker, message: ReplicasGone) -> None:
                 refuse_copy(core, task, worker)
 
 
+def refuse_paused(core: Core, worker: Worker) -> None:
+    """It fetches nothing, as it is paused: what it was to get is sought elsewhere."""
+    for task, on_way in list(core.state.copies.on_way.items()):
+        if worker in on_way:
+            refuse_copy(core, task, worker)
+
+
+def attend_to_resumed(core: Core, worker: Worker) -> None:
+    """It fetches again: goals may ask for copies there."""
+    for refused in core.state.copies.refusals.values():
+        refused.pop(worker, None)
+    attend_to_joined(core, worker)
+
+
 def attend_to_joined(core: Core, worker: Worker) -> None:
     """A worker has joined: goals may ask for a copy there."""
     if core.state.copies.goals:

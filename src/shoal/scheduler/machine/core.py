@@ -17,6 +17,7 @@ from shoal.scheduler.model.demands import DemandKey
 from shoal.scheduler.model.entities import Client, Task, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.memory import Admission
 from shoal.scheduler.policies.placement import EarliestStart
 from shoal.scheduler.policies.queuing import LateBinding
 from shoal.scheduler.policies.stealing import TakeFromBacklog
@@ -48,7 +49,8 @@ class Core:
         self.about = About()
         self.state = SchedulerState(settings, epoch)
         self.queuing = LateBinding(settings)
-        self.placement = EarliestStart(settings)
+        self.admission = Admission(settings)
+        self.placement = EarliestStart(settings, self.state.ways)
         self.stealing = TakeFromBacklog(self.placement)
         self.story = Story(settings.story_records_max)
         self.record: Callable[[Record], None] = self.story.records.append
@@ -62,6 +64,8 @@ class Core:
         self.starting: list[Task] = []  # released tasks that may have to be computed
         self.releasing: list[Task] = []  # tasks that may not be needed any more
         self.nforgets_left = 0  # tasks that this step may still forget
+        self.nplacements_left = 0  # ready tasks that this step may still place
+        self.nlooks_left = 0  # looks of workers for something to do that are left to this step
         self.ready: list[Task] = []  # waiting tasks that have all inputs
         self.refill: dict[Worker, None] = {}  # workers with another load, new room or new backlog
         self.freeing: dict[Worker, list[TaskId]] = {}  # replicas to be dropped
@@ -70,6 +74,9 @@ class Core:
         self.attended: dict[Task, None] | None = None
         """Tasks whose results came or went in this step; None if nobody attends to that."""
         self.has_new_demand = False  # a task was queued that needs resources, or may go elsewhere
+        self.has_new_heavy = False  # a task that weighs was queued, or more is known of such
+        self.roomier: Worker | None = None  # for which another has left a task that weighs
+        self.roomiest: tuple[int, Worker | None] = (0, None)  # step, and who has most memory then
         self.stranded_before: dict[Task, float] = {}  # tasks that no worker may run go on waiting
         self.unmet: dict[DemandKey, None] = {}  # what no worker has, as this step has found
         self.held_back: dict[Worker, None] = {}
@@ -95,11 +102,14 @@ class Core:
 
         self.record = record
 
-    def move(self, task: Task, state: str) -> None:
-        """The only assignment to a task's state in the program; hooks read the story it leaves."""
+    def move(self, task: Task, state: str, why: int = 0) -> None:
+        """The only assignment to a task's state in the program; hooks read the story it leaves.
+
+        `why`: of a placement, where and for what reason; see `model/reasons.py`.
+        """
         before = task.state
         assert (before, state) in DECLARED, f"{task!r} can't become {state}"
-        self.record((self.now, task.key, before, state, self.cause, self.step))
+        self.record((self.now, task.key, before, state, self.cause, self.step, why))
         ntasks = self.state.ntasks
         ntasks[before] -= 1
         ntasks[state] += 1

@@ -5,6 +5,7 @@ from shoal.protocol.messages import TaskErred, TaskInMemory, TaskLost
 from shoal.scheduler.machine.actors import lose_actor
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.placing import unplace
+from shoal.scheduler.machine.reducing import note_copies
 from shoal.scheduler.machine.scattering import fail_lost
 from shoal.scheduler.machine.waiting import stop_needing_inputs, wait_again
 from shoal.scheduler.model.entities import (
@@ -77,6 +78,8 @@ def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
         return
     if task.state == MEMORY:
         link_replica(task, worker)
+        if task.who_has is not None and len(task.who_has) > 1:
+            note_copies(core, task)
         if core.attended is not None:
             core.attended[task] = None
         return
@@ -112,6 +115,7 @@ def lose_replica(
     if task.who_has is not None or task.value is not None or task.state != MEMORY:
         return
     core.move(task, RELEASED)
+    core.state.reduction.doubled.pop(task, None)
     for dependent in list(task.dependents or ()):
         if dependent.state == WAITING:
             dependent.nwaiting += 1

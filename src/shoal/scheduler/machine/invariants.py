@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from shoal.scheduler.machine.table import INVARIANTS
+from shoal.scheduler.model.demands import is_demanding
 from shoal.scheduler.model.entities import (
     ERRED,
     FORGOTTEN,
@@ -64,7 +65,8 @@ def state_fits_facts(state: SchedulerState, task: Task) -> Iterator[str]:
         yield f"{task!r} is of no use but not forgotten"
     if task.state in NEEDS_INPUTS | {MEMORY} and not task.is_needed:
         yield f"{task!r} is not needed by anybody"
-    if task.state == WAITING and task.code is not None and task.nwaiting == 0:
+    is_ready = task.state == WAITING and task.code is not None and task.nwaiting == 0
+    if is_ready and task not in state.unplaced:
         yield f"{task!r} waits for nothing"
     if task.blame > state.settings.allowed_failures and task.state not in (ERRED, RELEASED):
         yield f"{task!r} has blame {task.blame}"
@@ -148,7 +150,7 @@ def indexes_place(state: SchedulerState, worker: Worker) -> Iterator[str]:
     """Every worker is in the indexes where it belongs, under its present load."""
     load = worker.occupancy_us // worker.nthreads
     for name, index, belongs, value in (
-        ("loads", state.loads, not worker.is_leaving, load),
+        ("loads", state.loads, worker.takes_work, load),
         ("backlogged", state.backlogged, len(worker.processing) > worker.nsent, load),
     ):
         if (worker in index) != belongs:
@@ -161,6 +163,12 @@ def indexes_place(state: SchedulerState, worker: Worker) -> Iterator[str]:
 
 def indexes_agree(state: SchedulerState) -> Iterator[str]:
     """Two indexes of one thing have the same things, and counts by state are exact."""
+    for task in state.recalled:
+        if task.run == NO_RUN:
+            yield f"{task!r} is to be given back, and is not out"
+    nthreads = sum(worker.nthreads for worker in state.workers.values())
+    if state.nthreads != nthreads:
+        yield f"{state.nthreads} threads are counted, there are {nthreads}"
     if len(state.tasks) != len(state.task_by_id):
         yield f"{len(state.tasks)} tasks have keys, {len(state.task_by_id)} have numbers"
     if len(state.workers) != len(state.worker_by_id):
@@ -232,14 +240,22 @@ def scattered_values_are_awaited(state: SchedulerState) -> Iterator[str]:
             yield f"{task!r} waits for a value that nobody brings"
 
 
+HEAVY_MAX = 8
+"""Tasks of a backlog without memory for them that keep what is behind them, in one step."""
+
+
 def ready_work_moves(state: SchedulerState) -> Iterator[str]:
     """Nothing is kept here while a worker that may take it has room."""
     suspects_wait = any(task.blame for task in state.tasks.values())
     if suspects_wait:
         return  # one at the head of a queue waits for a worker of its own, and others behind it
     queued = [task for task in state.tasks.values() if task.state == QUEUED]
-    if len(state.open) and not all(task.options.resources for task in queued):
+    heavies = state.footprints.queues
+    waiting = [t for t in queued if not is_demanding(t.options) and t.prefix not in heavies]
+    if len(state.open) and waiting:
         yield f"{len(queued)} tasks are queued while {state.open.lowest()} has room"
     for worker in state.workers.values():
-        if worker in state.open and len(worker.processing) > worker.nsent:
+        unsent = [task for task in worker.processing if task.run == NO_RUN]
+        nheavy = sum(task.prefix.weighs for task in unsent) if worker.memory_limit else 0
+        if worker in state.open and nheavy < min(len(unsent), HEAVY_MAX):
             yield f"{worker} has room and a backlog"

@@ -24,9 +24,11 @@ from shoal.protocol.messages import (
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.on_memory import reconsider
 from shoal.scheduler.machine.placing import SEQUENCE_BITS, to_priority
 from shoal.scheduler.machine.releasing import drop_user, settle_all
 from shoal.scheduler.machine.scattering import stop_bringing
+from shoal.scheduler.machine.sharing import places_of
 from shoal.scheduler.machine.telling import GRAPH_TASKS_MIN, report_graph
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.model.entities import NO_OPTIONS, RELEASED, Client, Task
@@ -39,7 +41,7 @@ from shoal.scheduler.model.state import (
     unlink_want,
 )
 
-AHEAD_MAX = 1 << 40
+AHEAD_MAX = 1 << 36
 """Tasks of a graph that are still to come; more would use up the places in the order."""
 
 
@@ -63,11 +65,12 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
     _check_columns(client, message)
     settle_all(core)
     choices = [message.options or NO_OPTIONS, *message.other_options]
-    sequence = _first_sequence(core, client, message)
     priorities = [
-        to_priority(options.priority, sequence) - (_lead(core, options) if options.inside else 0)
+        to_priority(options.priority, 0) - (_lead(core, options) if options.inside else 0)
         for options in choices
     ]
+    places = places_of(core, client, message, priorities)
+    is_hinted = any(options.memory for options in choices)
     chosen = message.option_indices
     known = core.state.tasks
     dependencies = message.dependencies
@@ -76,8 +79,11 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
         task = known.get(key)
         if task is None:
             choice = chosen[index] if chosen else 0
-            priority = priorities[choice] + index
+            priority = priorities[choice] + places[index]
             task = _new_task(core, client, message, index, priority, choices[choice])
+            if is_hinted and task.options.memory:
+                task.prefix.is_hinted = True
+                reconsider(core, task.prefix)
             if dependencies and dependencies[index]:
                 _link(core, client, message, tasks, task, dependencies[index])
         elif task.options.actor and task.state == RELEASED:
@@ -255,22 +261,6 @@ def _lead(core: Core, options: TaskOptions) -> int:
     own = to_priority(submitter.options.priority, 0) >> SEQUENCE_BITS
     ahead = own - (submitter.priority >> SEQUENCE_BITS)
     return (ahead + 1) << SEQUENCE_BITS
-
-
-def _first_sequence(core: Core, client: Client, message: SubmitTasks) -> int:
-    """The place of the message's first task in the order of submission, over all clients."""
-    ntasks = len(message.keys)
-    if message.graph is None:
-        sequence = core.state.next_sequence
-        core.state.next_sequence += ntasks
-        return sequence
-    sequence = client.sequences.get(message.graph, -1)
-    if sequence < 0:
-        sequence = client.sequences[message.graph] = core.state.next_sequence
-        core.state.next_sequence += ntasks + message.ntasks_ahead
-    if message.ntasks_ahead == 0:
-        del client.sequences[message.graph]
-    return sequence + message.first - message.graph
 
 
 def _new_task(

@@ -14,6 +14,7 @@ from shoal.scheduler.machine.copying import (
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.reducing import note_copies
 from shoal.scheduler.machine.releasing import settle_all
 from shoal.scheduler.machine.telling import ALL, report
 from shoal.scheduler.model.copies import CopyCall, Goal
@@ -58,6 +59,8 @@ def on_replicate_tasks(core: Core, client: Client, call: ReplicateTasks) -> None
             drop_replica(core, task, worker)
         pursue_goal(core, task)
         attended[task] = None
+        if task.who_has is not None and len(task.who_has) > 1:
+            note_copies(core, task)
     call_when_copied(core, waits)
 
 
@@ -129,6 +132,7 @@ def _try_again(core: Core, task: Task) -> None:
     if task.blame:
         task.blame = 0
         core.state.died_under.pop(task, None)
+        core.state.footprints.overfilled.pop(task, None)
     for owner, number in task.wants:
         core.to_client(owner, TaskRetried(number))
     core.starting.append(task)

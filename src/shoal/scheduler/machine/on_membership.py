@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from shoal.errors import KilledWorker, NameTaken
+from shoal.errors import NameTaken
 from shoal.ids import ClientId, WorkerId
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.messages import (
@@ -15,6 +15,7 @@ from shoal.scheduler.machine.actors import tell_of_lost_actors
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
 from shoal.scheduler.machine.on_looking import watch_members
+from shoal.scheduler.machine.overfilling import hear_of_death, is_hopeless, killed, note_death
 from shoal.scheduler.machine.placing import unplace, update_load
 from shoal.scheduler.machine.telling import report_loss
 from shoal.scheduler.machine.waiting import fail, wait_again
@@ -64,6 +65,8 @@ def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
         state.deaths[worker.host, message.predecessor] = message.predecessor_death
         if len(state.deaths) > DEATHS_MAX:
             del state.deaths[next(iter(state.deaths))]
+        if core.state.footprints.last_seen:
+            hear_of_death(core, (worker.host, message.predecessor), message)
     settings = core.settings
     core.to_worker(
         worker,
@@ -93,11 +96,12 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     for task in blamed:
         task.blame += 1
         core.state.died_under.setdefault(task, []).append((worker.host, worker.pid))
+    note_death(core, worker, blamed)
     for task in list(worker.processing):
         unplace(core, task, recall=False)
-        if task.blame > core.settings.allowed_failures and task in blamed:
-            causes = _causes_of(core, task)
-            error = KilledWorker(task.key, worker.address, task.blame, reason, causes)
+        is_over = task.blame > core.settings.allowed_failures or is_hopeless(core, task, worker)
+        if is_over and task in blamed:
+            error = killed(core, task, worker, reason, _causes_of(core, task))
             fail(core, task, to_failure(error, task.key, worker.address))
         else:
             wait_again(core, task)
@@ -125,6 +129,7 @@ def on_register_client(core: Core, message: RegisterClient) -> Client:
     """Register a client."""
     state = core.state
     client = Client(ClientId(state.next_client_id), message.name, core.now)
+    client.share = message.share
     state.next_client_id += 1
     state.clients[client.id] = client
     if message.watches_members:

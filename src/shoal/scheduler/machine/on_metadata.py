@@ -99,7 +99,7 @@ def collectors_are_there(state: SchedulerState) -> Iterator[str]:
 
 def _note(core: Core, record: Record) -> None:
     """A transition was recorded, and somebody collects."""
-    _, key, start, finish, _, _ = record
+    _, key, start, finish, *_ = record
     for collection in core.state.collections.values():
         if start == RELEASED:
             collection.began[key] = None

@@ -2,10 +2,13 @@
 
 from shoal.ids import ClientTaskId, Key, TaskId
 from shoal.protocol.actors import BreakPromise, PromiseValue
-from shoal.protocol.answers import answer
+from shoal.protocol.answers import Refusal, answer
+from shoal.protocol.exceptions import to_failure
 from shoal.protocol.framing import ProtocolError
+from shoal.protocol.keys import to_text
 from shoal.protocol.transfers import Placement, PlaceScatter
 from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.errors import NotEnoughMemory
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_holding import keep_copies
@@ -20,7 +23,16 @@ from shoal.scheduler.policies.placement import choose_scatter
 
 
 def on_place_scatter(core: Core, client: Client, call: PlaceScatter) -> None:
-    """Say where values shall go, as soon as there is a worker; they are wanted from now on."""
+    """Say where values shall go, as soon as there is a worker; they are wanted from now on.
+
+    Refused if one of them is larger than any worker's memory.
+    """
+    limit = core.state.footprints.limit_max
+    if limit and max(call.nbytes, default=0) > limit:
+        nbytes, key = max(zip(call.nbytes, call.keys, strict=False))
+        error = NotEnoughMemory(to_text(key), nbytes, limit)
+        core.to_client(client, Refusal(call.request, to_failure(error, key)))
+        return
     settle_all(core)
     numbers = [ClientTaskId(call.first + index) for index in range(len(call.keys))]
     for number, key in zip(numbers, call.keys, strict=True):
@@ -66,10 +78,10 @@ def _takers(core: Core, call: PlaceScatter) -> list[Worker]:
     state = core.state
     if call.nearby and not call.workers:
         nearby = state.workers.get(call.nearby)
-        if nearby is not None and not nearby.is_leaving:
+        if nearby is not None and nearby.takes_work:
             return [nearby]
     workers = state.workers_named(call.workers) if call.workers else state.workers.values()
-    return [worker for worker in workers if not worker.is_leaving]
+    return [worker for worker in workers if worker.takes_work]
 
 
 def _want_value(core: Core, client: Client, number: ClientTaskId, key: Key) -> None:

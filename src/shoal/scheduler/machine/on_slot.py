@@ -10,6 +10,7 @@ from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import give_back
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.on_memory import lift
 from shoal.scheduler.machine.on_worker import task_of_run
 from shoal.scheduler.machine.placing import unplace
 from shoal.scheduler.machine.waiting import wait_again
@@ -49,6 +50,8 @@ def on_run_rescheduled(core: Core, worker: Worker, message: RunRescheduled) -> N
     """Run it again, elsewhere if anybody else may run it; as often as it asks for that."""
     if worker.claims:
         give_back(core, worker, message.run)
+    if worker.weights:
+        lift(core, worker, message.run)
     task = task_of_run(core, worker, message.task, message.run)
     if task is None:
         return

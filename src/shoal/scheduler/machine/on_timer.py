@@ -1,13 +1,20 @@
 """What is due with time: silent workers are lost, runs that can't have begun are taken back."""
 
+from collections import deque
+from itertools import islice
+
+from shoal.ids import RunId, TaskId
 from shoal.observe.reasons import TOO_SILENT
 from shoal.protocol.messages import RecallRuns, Shutdown
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.on_membership import remove_worker
+from shoal.scheduler.machine.stealing import is_better_off
 from shoal.scheduler.machine.telling import STEALING, report
 from shoal.scheduler.model.entities import NO_RUN, Worker
 from shoal.scheduler.policies.liveness import has_stalled_runs, silent_workers
-from shoal.scheduler.policies.placement import may_run_on
+
+THIEVES_MAX = 32
+"""Idle workers that look for something to do in one step, as time has come."""
 
 
 def on_timer(core: Core) -> list[Worker]:
@@ -21,22 +28,43 @@ def on_timer(core: Core) -> list[Worker]:
         core.wake_by(min(w.heard_at for w in core.state.workers.values()) + ttl + 1)
     for woken in core.announced.woken:
         woken(core)
-    idle = core.state.open.lowest()
-    if idle is not None and idle.nsent == 0 and core.settings.moves_work:
-        core.refill[idle] = None
-        for worker in list(core.state.piped):
-            if has_stalled_runs(worker, core.settings.recall_after_seconds, core.now):
-                _recall_unbegun(core, worker, idle)
+    if core.settings.moves_work:
+        _find_work_for_idle(core)
     return silent
 
 
-def _recall_unbegun(core: Core, worker: Worker, idle: Worker) -> None:
-    """Ask for the runs that no thread of `worker` can have begun and `idle` may run; each once."""
+def _find_work_for_idle(core: Core) -> None:
+    """Idle workers look for something to do; for the others, runs are recalled from who is slow."""
+    idle = [w for w in islice(core.state.open.from_lowest(), THIEVES_MAX) if w.nsent == 0]
+    core.refill.update(dict.fromkeys(idle))
+    threads = deque(worker for worker in idle for _ in range(worker.nthreads))
+    for worker in list(core.state.piped):
+        if not threads:
+            return
+        if has_stalled_runs(worker, core.settings.recall_after_seconds, core.now):
+            _recall_unbegun(core, worker, threads)
+
+
+def _recall_unbegun(core: Core, worker: Worker, threads: deque[Worker]) -> None:
+    """Ask for the runs that no thread of `worker` can have begun, for idle ones that would start
+    them sooner; each is considered once.
+
+    `threads`: a worker for each idle thread; those that get something are taken off.
+    """
     sent = sorted((task for task in worker.processing if task.run != NO_RUN), key=lambda t: t.run)
     unbegun = [task for task in sent[worker.nbegun_max :] if task.run > worker.last_recalled]
-    worker.last_recalled = worker.newest_run
-    runs = [(task.id, task.run) for task in unbegun if may_run_on(task, idle)]
+    runs: list[tuple[TaskId, RunId]] = []
+    thief = threads[0]
+    for task in unbegun:
+        if not threads:
+            break
+        thief = threads[0]
+        worker.last_recalled = task.run
+        if is_better_off(core, task, worker, thief):
+            threads.popleft()
+            core.state.recalled[task] = thief
+            runs.append((task.id, task.run))
     if runs:
         core.to_worker(worker, RecallRuns(runs))
-        facts = {"victim": worker.address, "thief": idle.address, "count": len(runs)}
+        facts = {"victim": worker.address, "thief": thief.address, "count": len(runs)}
         report(core, (STEALING,), "recall", **facts)

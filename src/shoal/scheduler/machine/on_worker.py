@@ -23,7 +23,9 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import drop_unmet, give_back
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, to_memory
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.on_memory import learn_run, lift
+from shoal.scheduler.machine.placing import place_recalled, unplace, update_load
+from shoal.scheduler.machine.stealing import THIEVES_PER_ARRIVAL, look_now
 from shoal.scheduler.machine.telling import report
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import NO_RUN, Task, Worker
@@ -33,6 +35,7 @@ from shoal.scheduler.model.state import link_replica
 
 def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
     """Record the result and its replica, then move whoever waited for it."""
+    gauged_bytes = lift(core, worker, message.run) if worker.weights else 0
     if worker.claims:
         give_back(core, worker, message.run)
     task = task_of_run(core, worker, message.task, message.run)
@@ -48,8 +51,11 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
     core.state.nfinished += 1
     task.nbytes = message.nbytes
     task.value = message.value
+    task.prefix.gives_small = message.value is not None
     task.kind = message.kind
     task.nfetch_failures = 0
+    if message.nbytes > task.prefix.notable_bytes:
+        learn_run(core, task, gauged_bytes)
     link_replica(task, worker)
     if task.options.actor:
         worker.actors[task] = None
@@ -58,8 +64,8 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
 
 def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
     """Run it again if retries are left; else it, and what waits for it, has failed."""
-    if worker.claims:
-        give_back(core, worker, message.run)
+    if worker.claims or worker.weights:
+        _take_back(core, worker, message.run)
     task = task_of_run(core, worker, message.task, message.run)
     if task is None:
         return
@@ -73,12 +79,15 @@ def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
 
 def on_run_returned(core: Core, worker: Worker, message: RunReturned) -> None:
     """A recalled run never began: place the task anew."""
-    if worker.claims:
-        give_back(core, worker, message.run)
+    if worker.claims or worker.weights:
+        _take_back(core, worker, message.run)
     task = task_of_run(core, worker, message.task, message.run)
     if task is not None:
+        thief = core.state.recalled.get(task)
         unplace(core, task, recall=False)
         wait_again(core, task)
+        if thief is not None:
+            place_recalled(core, task, thief)
 
 
 def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable) -> None:
@@ -87,8 +96,8 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
     An input that stays out of reach is computed again, and in the end the task fails: a partition
     between two workers must not keep it for ever.
     """
-    if worker.claims:
-        give_back(core, worker, message.run)
+    if worker.claims or worker.weights:
+        _take_back(core, worker, message.run)
     until = core.now + core.settings.unreachable_seconds
     unreachable = [
         peer for address in message.unreachable if (peer := core.state.workers.get(address))
@@ -125,6 +134,8 @@ def on_replicas_added(core: Core, worker: Worker, message: ReplicasAdded) -> Non
             core.free(worker, number)
         else:
             adopt_replica(core, task, worker, nbytes)
+            if core.state.ways.moving and core.state.ways.arrived(task, worker):
+                look_now(core, THIEVES_PER_ARRIVAL)
     received_bytes = sum(message.nbytes)
     worker.received_bytes += received_bytes
     core.state.received_bytes += received_bytes
@@ -146,6 +157,13 @@ def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) ->
     """
     worker.memory_bytes = message.memory_bytes
     worker.cpu_percent = message.cpu_percent
+    worker.managed_bytes = message.managed_bytes
+    worker.spilled_bytes = message.spilled_bytes
+    worker.spilled_disk_bytes = message.spilled_disk_bytes
+    worker.unmanaged_old_bytes = message.unmanaged_old_bytes
+    if not worker.weights:
+        worker.rest_bytes = max(0, message.memory_bytes - message.managed_bytes)
+    worker.container = message.container_bytes, message.container_limit_bytes
     if message.nwaiting != worker.nwaiting_heard:
         worker.nwaiting_heard = message.nwaiting
         worker.nwaiting = message.nwaiting + sum(worker.seceded.values())
@@ -162,6 +180,14 @@ def on_worker_leaving(core: Core, worker: Worker, message: WorkerLeaving) -> Non
     if core.attended is not None:
         core.attended.update(worker.has_what)
     report(core, (worker.address,), "closing-worker", reason=message.reason)
+
+
+def _take_back(core: Core, worker: Worker, run: RunId) -> None:
+    """A run has ended that gave no result: what it had is there for others."""
+    if worker.claims:
+        give_back(core, worker, run)
+    if worker.weights:
+        lift(core, worker, run)
 
 
 def task_of_run(core: Core, worker: Worker, number: TaskId, run: RunId) -> Task | None:

@@ -5,12 +5,14 @@ some worker has room.  A worker's *backlog* has those placed there for the sake 
 restrictions; they too are sent only when it has room, so another worker may still take them.
 """
 
-from heapq import heappush
+from heapq import heappop, heappush
 from operator import attrgetter
 
 from shoal.protocol.messages import RecallRuns
+from shoal.scheduler.machine.admitting import queue_heavy
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import queue_demand
+from shoal.scheduler.machine.overfilling import fail_if_too_large, needs_roomiest
 from shoal.scheduler.machine.stranding import note_empty_queue, strand, watch_queue
 from shoal.scheduler.model.entities import (
     NO_RUN,
@@ -20,11 +22,33 @@ from shoal.scheduler.model.entities import (
     Task,
     Worker,
 )
+from shoal.scheduler.model.reasons import (
+    AWAY,
+    EARLY,
+    ELSEWHERE,
+    FEWEST_ACTORS,
+    FOLLOWED,
+    HELD_INPUTS,
+    NAMED,
+    RECALLED,
+    ROOMIEST,
+    STEPS,
+)
 from shoal.scheduler.model.state import SchedulerState
-from shoal.scheduler.policies.placement import has_inputs_to_move, idle_holder
+from shoal.scheduler.model.ways import LARGE_BYTES
+from shoal.scheduler.policies.neighbours import share_of_early
+from shoal.scheduler.policies.placement import (
+    begins_at_once,
+    has_inputs_to_move,
+    idle_holder,
+    may_run_on,
+)
 
 SEQUENCE_BITS = 56
 """A priority is the user's urgency above so many bits of the order of submission."""
+
+TIMER = "timer"
+"""Cause of the steps in which time has come."""
 
 STALE_MAX = 256
 """Entries of tasks that have gone which a queue or a backlog may keep beside as many live ones."""
@@ -45,7 +69,8 @@ def to_priority(urgency: float, sequence: int) -> int:
 def place_ready(core: Core) -> None:
     """Queue or place every task that became ready, the most urgent first."""
     ready = core.ready
-    if not ready:
+    unplaced = core.state.unplaced
+    if not (ready or unplaced):
         return
     core.ready = []
     is_wait_limited = core.settings.no_workers_seconds is not None
@@ -55,26 +80,43 @@ def place_ready(core: Core) -> None:
         update_load(core, changed)
     if len(ready) > 1:
         ready.sort(key=attrgetter("priority"))
+    if unplaced or len(ready) > core.nplacements_left:
+        ready = _due_now(core, ready)
+    core.nplacements_left -= len(ready)
     avoided = core.state.avoided
+    early = _Early(core, ready) if core.queuing.places_early else None
+    footprints = core.state.footprints
+    ninputs_safe, overfilled = footprints.ninputs_safe, footprints.overfilled
     for task in ready:
         if task.state != WAITING or task.nwaiting:
             continue  # it was noted twice, or an input was lost in the same step
-        if task.options.resources:
+        if len(task.dependencies) > ninputs_safe and fail_if_too_large(core, task):
+            continue
+        if task.options.resources or task.options.limits:
             queue_demand(core, task)
         elif task.options.actor:
             _place_actor(core, task)
+        elif overfilled and needs_roomiest(core, task):
+            roomiest = core.admission.roomiest(_feasible(core.state, task))
+            _put_into_backlog(core, task, roomiest, ROOMIEST)
         elif avoided and task in avoided and _place_elsewhere(core, task):
             continue
         elif task.options.workers:
             _place_restricted(core, task)
         elif has_inputs_to_move(task):
-            worker = core.placement.choose(task, core.state.loads.lowest(), core.now)
-            _put_into_backlog(core, task, worker)
+            lowest = core.state.loads.lowest()
+            worker = core.placement.choose(task, lowest, core.now)
+            _put_into_backlog(core, task, worker, AWAY if worker is lowest else HELD_INPUTS)
         elif (idle := idle_holder(task)) is not None:
-            _put_into_backlog(core, task, idle)
+            _put_into_backlog(core, task, idle, FOLLOWED)
+        elif early is not None and (chosen := early.next_worker()) is not None:
+            _put_into_backlog(core, task, chosen, EARLY)
         else:
             core.move(task, QUEUED)
-            core.state.queue.push(task)
+            if task.prefix.weighs:
+                queue_heavy(core, task)
+            else:
+                core.state.queue.push(task)
     if core.unmet:
         core.unmet.clear()
     if is_wait_limited:
@@ -82,6 +124,45 @@ def place_ready(core: Core) -> None:
     queue = core.state.queue
     if queue.nentries > 2 * core.state.ntasks[QUEUED] + STALE_MAX:
         queue.compact()
+
+
+def _due_now(core: Core, ready: list[Task]) -> list[Task]:
+    """What this step may place of `ready`, and of what earlier ones put off; the rest is put off.
+
+    A result that a hundred thousand tasks wait for must not keep us from everything else.
+    """
+    unplaced = core.state.unplaced
+    left = max(0, core.nplacements_left)
+    due = ready[:left]
+    if len(ready) > left:
+        unplaced.extend(ready[left:])
+    if core.cause == TIMER:  # answers of others must not bring it about
+        for _ in range(min(left - len(due), len(unplaced))):
+            due.append(unplaced.popleft())
+    if unplaced:
+        core.wake_by(core.now)
+    return due
+
+
+class _Early:
+    """Ready tasks that may run anywhere are placed at once, in rows: `worker-saturation: inf`."""
+
+    def __init__(self, core: Core, ready: list[Task]) -> None:
+        self.core = core
+        self.nready = len(ready)
+        self.worker: Worker | None = None
+        self.nleft = 0  # of the row
+
+    def next_worker(self) -> Worker | None:
+        """Where the next task goes; None if there is nobody, so that it is queued."""
+        state = self.core.state
+        if self.nleft == 0 or self.worker is None:
+            self.worker = state.loads.lowest()
+            if self.worker is None:
+                return None
+            self.nleft = share_of_early(self.worker, self.nready, state.nthreads)
+        self.nleft -= 1
+        return self.worker
 
 
 def unplace(core: Core, task: Task, *, recall: bool) -> None:
@@ -109,6 +190,10 @@ def unplace(core: Core, task: Task, *, recall: bool) -> None:
         worker.nwaiting -= 1
     if worker.actors:
         worker.actors.pop(task, None)
+    if core.state.ways.moving:
+        core.state.ways.end(task, worker)
+    if core.state.recalled:
+        core.state.recalled.pop(task, None)
     task.worker = None
     task.run = NO_RUN
     core.refill[worker] = None
@@ -120,7 +205,7 @@ def update_load(core: Core, worker: Worker) -> None:
     nthreads = worker.nthreads
     load = (worker.sent_us + worker.backlog_us) // nthreads
     nsent = worker.nsent
-    if worker.is_leaving:
+    if not worker.takes_work:
         state.loads.discard(worker)
     else:
         state.loads.put(worker, load)
@@ -140,11 +225,11 @@ def update_load(core: Core, worker: Worker) -> None:
 
 def _place_restricted(core: Core, task: Task) -> None:
     """Place a task that only some workers may run."""
-    feasible = [w for w in core.state.workers_named(task.options.workers) if not w.is_leaving]
+    feasible = [w for w in core.state.workers_named(task.options.workers) if w.takes_work]
     worker = core.placement.best(task, feasible, core.now)
     if worker is None and task.options.allow_other_workers:
         worker = core.placement.choose(task, core.state.loads.lowest(), core.now)
-    _put_into_backlog(core, task, worker)
+    _put_into_backlog(core, task, worker, NAMED)
 
 
 def _place_actor(core: Core, task: Task) -> None:
@@ -154,7 +239,7 @@ def _place_actor(core: Core, task: Task) -> None:
     if task in state.avoided:
         feasible = _not_avoided(state, task, feasible) or feasible
     worker = core.placement.fewest_actors(task, feasible, core.now)
-    _put_into_backlog(core, task, worker)
+    _put_into_backlog(core, task, worker, FEWEST_ACTORS)
     if worker is not None:
         worker.actors[task] = None
 
@@ -167,11 +252,11 @@ def _place_elsewhere(core: Core, task: Task) -> bool:
     state = core.state
     feasible, avoided = _feasible(state, task), state.avoided[task]
     if task.options.allow_other_workers and all(worker in avoided for worker in feasible):
-        feasible = [worker for worker in state.workers.values() if not worker.is_leaving]
+        feasible = [worker for worker in state.workers.values() if worker.takes_work]
     others = _not_avoided(state, task, feasible)
     if not others:
         return False
-    _put_into_backlog(core, task, core.placement.best(task, others, core.now))
+    _put_into_backlog(core, task, core.placement.best(task, others, core.now), ELSEWHERE)
     return True
 
 
@@ -179,9 +264,9 @@ def _feasible(state: SchedulerState, task: Task) -> list[Worker]:
     """The workers that may run a task, none of which is about to go.  Cost: O(workers)."""
     names = task.options.workers
     chosen = state.workers_named(names) if names else state.workers.values()
-    feasible = [worker for worker in chosen if not worker.is_leaving]
+    feasible = [worker for worker in chosen if worker.takes_work]
     if names and task.options.allow_other_workers and not feasible:
-        feasible = [worker for worker in state.workers.values() if not worker.is_leaving]
+        feasible = [worker for worker in state.workers.values() if worker.takes_work]
     return feasible
 
 
@@ -198,13 +283,47 @@ def _not_avoided(state: SchedulerState, task: Task, feasible: list[Worker]) -> l
     return others
 
 
-def _put_into_backlog(core: Core, task: Task, worker: Worker | None) -> None:
+def _put_into_backlog(core: Core, task: Task, worker: Worker | None, reason: int) -> None:
     """Place `task` on `worker`, from where it may be sent; without one, it has to wait for one."""
     if worker is None:
         strand(core, task)
         return
+    enter_backlog(core, task, worker, reason)
+    for dependency in task.dependencies:
+        if dependency.nbytes >= LARGE_BYTES:
+            core.state.ways.begin(task, worker)
+            break
+    core.refill[worker] = None
+    core.state.loads.put(worker, worker.occupancy_us // worker.nthreads)
+
+
+def place_recalled(core: Core, task: Task, thief: Worker) -> None:
+    """What was given back goes to whom it was recalled for, if that one has still room for it.
+
+    Where else it is placed might be where it came from.
+    """
+    if task.state != WAITING or task.nwaiting or not begins_at_once(thief):
+        return
+    is_there = core.state.worker_by_id.get(thief.id) is thief and thief.takes_work
+    if is_there and may_run_on(task, thief):
+        _put_into_backlog(core, task, thief, RECALLED)
+
+
+def first_of_backlog(worker: Worker) -> Task | None:
+    """The most urgent task that is placed on `worker` and not sent; stale entries are dropped."""
+    backlog = worker.backlog
+    while backlog:
+        task = backlog[0][2]
+        if task.worker is worker and task.run == NO_RUN:
+            return task
+        heappop(backlog)
+    return None
+
+
+def enter_backlog(core: Core, task: Task, worker: Worker, reason: int) -> None:
+    """Place `task` on `worker`, which the caller puts where it belongs in the indexes."""
     expected_us = core.queuing.expected_us(task)
-    core.move(task, PROCESSING)
+    core.move(task, PROCESSING, worker.id * STEPS + reason)
     task.worker = worker
     worker.processing[task] = expected_us
     worker.backlog_us += expected_us
@@ -212,5 +331,3 @@ def _put_into_backlog(core: Core, task: Task, worker: Worker | None) -> None:
     if len(worker.backlog) > 2 * (len(worker.processing) - worker.nsent) + STALE_MAX:
         unsent = (task for task in worker.processing if task.run == NO_RUN)
         worker.backlog = sorted((task.priority, task.id, task) for task in unsent)
-    core.refill[worker] = None
-    core.state.loads.put(worker, worker.occupancy_us // worker.nthreads)

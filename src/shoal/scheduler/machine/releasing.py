@@ -92,6 +92,8 @@ def _release(core: Core, task: Task) -> None:
             unlink_replica(task, worker)
             core.free(worker, task.id)
         task.value = None
+        if core.state.reduction.doubled:
+            core.state.reduction.doubled.pop(task, None)
         if core.attended is not None:
             core.attended[task] = None
     if task.code is None:
@@ -111,8 +113,11 @@ def _forget(core: Core, task: Task) -> None:
         state.incomplete.pop(task, None)
     if task.blame:
         state.died_under.pop(task, None)
+        state.footprints.overfilled.pop(task, None)
     if state.avoided:
         state.avoided.pop(task, None)
+    if state.footprints.held:
+        state.footprints.held.pop(task, None)
     if core.attended is not None:
         drop_attention(core, task)
     state.remove_task(task)

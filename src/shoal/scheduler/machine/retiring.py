@@ -13,6 +13,7 @@ from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.copying import (
     attend,
     begin_copies,
+    drop_replica,
     forget_refusals,
     note_arrivals,
     pursue_goal,
@@ -23,6 +24,7 @@ from shoal.scheduler.machine.demands import drop_unmet
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_membership import remove_worker
 from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.reducing import note_copies
 from shoal.scheduler.machine.stranding import note_worker
 from shoal.scheduler.machine.telling import report_retirement
 from shoal.scheduler.machine.waiting import wait_again
@@ -30,6 +32,7 @@ from shoal.scheduler.machine.waiting_calls import answer_waiting_calls
 from shoal.scheduler.model.copies import RetireCall, Retirement
 from shoal.scheduler.model.entities import FORGOTTEN, NO_RUN, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.reduction import uses_of
 from shoal.scheduler.policies.retirement import (
     Takers,
     is_only_with,
@@ -54,17 +57,19 @@ def on_retire_workers(core: Core, client: Client, call: RetireWorkers) -> None:
     else:
         chosen = list(state.workers_named(call.workers))
     waits = RetireCall(client, call.request, removes=call.removes, reason=RETIRED)
-    _begin(core, chosen, waits, call.patience_seconds)
+    begin_retiring(core, chosen, waits, call.patience_seconds)
 
 
 def on_time_is_over(core: Core, worker: Worker, message: TimeIsOver) -> None:
     """Begin to let a worker go that has asked for it; if it is going already, that goes on."""
     if worker not in core.state.copies.retiring:
-        waits = RetireCall(None, 0, removes=True, reason=message.reason)
-        _begin(core, [worker], waits, message.patience_seconds)
+        waits = RetireCall(None, 0, removes=True, reason=message.reason, must_go=True)
+        begin_retiring(core, [worker], waits, message.patience_seconds)
 
 
-def _begin(core: Core, chosen: list[Worker], waits: RetireCall, patience_seconds: float) -> None:
+def begin_retiring(
+    core: Core, chosen: list[Worker], waits: RetireCall, patience_seconds: float
+) -> None:
     """Give `chosen` nothing more, and have copied what only they hold."""
     state = core.state
     going = {worker: None for worker in chosen if worker not in state.copies.retiring}
@@ -76,7 +81,7 @@ def _begin(core: Core, chosen: list[Worker], waits: RetireCall, patience_seconds
     if staying is not None:
         del going[staying]
         waits.verdicts[staying.address] = _why_stuck(staying)
-        if waits.client is None:
+        if waits.must_go:
             _send_away(core, staying, waits)
     for worker in going:
         forget_refusals(core, worker)
@@ -204,7 +209,18 @@ def _let_go(core: Core, worker: Worker, call: RetireCall) -> None:
     del core.state.copies.retiring[worker]
     if call.removes:
         _send_away(core, worker, call)
+    else:
+        _drop_what_others_have(core, worker)
     _decide(core, call, worker, "")
+
+
+def _drop_what_others_have(core: Core, worker: Worker) -> None:
+    """It stays connected and has done its part: its memory is its own again."""
+    for task in list(worker.has_what):
+        if any(not holder.is_leaving for holder in task.who_has or ()):
+            uses = uses_of(task)
+            if uses is not None and not uses.is_read_from_afar:
+                drop_replica(core, task, worker)
 
 
 def _send_away(core: Core, worker: Worker, call: RetireCall) -> None:
@@ -219,10 +235,12 @@ def _keep(core: Core, worker: Worker, why: str) -> None:
     """
     retiring = core.state.copies.retiring
     call = retiring.pop(worker).call
-    if call.client is None:
+    if call.must_go:
         _send_away(core, worker, call)
     elif not worker.says_goodbye:
         worker.is_leaving = False
+        if worker.takes_work:
+            core.state.all_paused_since = None
         update_load(core, worker)
         core.refill[worker] = None
         for task in list(core.state.unrunnable):
@@ -231,6 +249,9 @@ def _keep(core: Core, worker: Worker, why: str) -> None:
         answer_waiting_calls(core, worker)
     attended = attend(core)
     attended.update(worker.has_what)
+    for task in worker.has_what:
+        if task.who_has is not None and len(task.who_has) > 1:
+            note_copies(core, task)
     for retirement in retiring.values():
         retirement.is_stuck = False
         attended.update(retirement.left)

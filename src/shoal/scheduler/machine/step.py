@@ -21,15 +21,23 @@ from shoal.scheduler.machine.on_membership import (
 )
 from shoal.scheduler.machine.on_metadata import set_leaves
 from shoal.scheduler.machine.on_timer import on_timer
-from shoal.scheduler.machine.placing import place_ready
+from shoal.scheduler.machine.placing import TIMER, place_ready
+from shoal.scheduler.machine.reducing import (
+    begin_rounds,
+    enact_suggested,
+    end_rounds,
+    look_now,
+)
 from shoal.scheduler.machine.releasing import settle_needs
 from shoal.scheduler.machine.retiring import settle_copies
+from shoal.scheduler.machine.stealing import LOOKS_PER_STEP
 from shoal.scheduler.machine.story import Record, Story
 from shoal.scheduler.machine.table import ANNOUNCED, FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.machine.telling import tell_topics
 from shoal.scheduler.model.about import About
 from shoal.scheduler.model.entities import Client, Worker
 from shoal.scheduler.model.keepers import Keeper
+from shoal.scheduler.model.reduction import Suggested
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.state import SchedulerState
 
@@ -157,11 +165,30 @@ class SchedulerMachine:
 
         Their last messages are in their outboxes.
         """
-        core = self._begin("timer", now)
+        core = self._begin(TIMER, now)
         core.wake_at = None
         silent = on_timer(core)
         self._settle()
         return silent
+
+    def reduce_replicas(self, interval_seconds: float | None, now: float) -> None:
+        """Drop copies that nobody needs, every so often from now on; None: not any more."""
+        core = self._begin("reduce-replicas", now)
+        if interval_seconds is None:
+            end_rounds(core)
+        else:
+            begin_rounds(core, interval_seconds)
+        self._settle()
+
+    def reduce_replicas_now(self, now: float) -> None:
+        """Drop copies that nobody needs, once."""
+        look_now(self._begin("reduce-replicas", now))
+        self._settle()
+
+    def enact(self, suggested: Suggested, now: float) -> None:
+        """Make and drop copies as code beside the scheduler suggests, where that makes sense."""
+        enact_suggested(self._begin("suggestions", now), suggested)
+        self._settle()
 
     def tell(self, topics: Sequence[str], value: bytes, now: float) -> None:
         """Code beside the scheduler tells something, pickled, under topics."""
@@ -197,6 +224,8 @@ class SchedulerMachine:
         core.step += 1
         core.cause = cause
         core.nforgets_left = core.settings.forgets_max
+        core.nplacements_left = core.settings.placements_max
+        core.nlooks_left = LOOKS_PER_STEP
         if core.stranded_before:
             core.stranded_before = {}
         return core
@@ -210,6 +239,8 @@ class SchedulerMachine:
             if not core.attended:
                 break
         place_ready(core)
+        if core.releasing:
+            settle_needs(core)
         fill(core)
 
     def _settle(self) -> None:

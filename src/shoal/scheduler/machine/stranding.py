@@ -34,6 +34,13 @@ def strand(core: Core, task: Task) -> None:
     core.move(task, NO_WORKER)
     state, before = core.state, core.stranded_before.pop(task, None)
     since = state.unrunnable[task] = core.now if before is None else before
+    told_after = core.settings.stranded_warning_seconds
+    if before is None and told_after is not None:
+        state.untold.append((since, task))
+        if len(state.untold) > 2 * len(state.unrunnable) + STALE_MAX:
+            due = (entry for entry in state.untold if _waits_since(state, *entry))
+            state.untold = deque(dict.fromkeys(due))
+        core.wake_by(since + told_after)
     seconds = core.settings.no_workers_seconds
     if seconds is None:
         return

@@ -27,6 +27,11 @@ class Goal:
         self.branching = branching  # copies made at once from each that is there
         self.promised: dict[Worker, float] = {}  # who gets it from a client, and since when
 
+    @property
+    def is_for_all(self) -> bool:
+        """Whether every worker shall have a copy, those that come later too."""
+        return self.ncopies == 0 and not self.workers
+
     def __repr__(self) -> str:
         return f"<Goal of {self.ncopies or 'all'} copies among {self.workers or 'all'}>"
 
@@ -51,12 +56,21 @@ class Retirement:
 
 
 class RetireCall:
-    """A client that waits for the end of some retirements; nobody, if a worker's time is over."""
+    """A client that waits for the end of some retirements; nobody, if a worker itself has asked."""
 
-    __slots__ = ("client", "reason", "removes", "request", "retiring", "verdicts")
+    __slots__ = ("client", "must_go", "reason", "removes", "request", "retiring", "verdicts")
 
-    def __init__(self, client: Client | None, request: int, *, removes: bool, reason: str) -> None:
-        self.client = client  # None: the worker itself has asked, and goes in any case
+    def __init__(
+        self,
+        client: Client | None,
+        request: int,
+        *,
+        removes: bool,
+        reason: str,
+        must_go: bool = False,
+    ) -> None:
+        self.client = client  # None: the worker itself has asked
+        self.must_go = must_go  # even if nobody can take what it holds
         self.request = request
         self.removes = removes
         self.reason = reason  # as the workers are told

@@ -43,21 +43,37 @@ class Prefix:
 
     __slots__ = (
         "duration_us",
+        "gives_small",
+        "is_hinted",
         "name",
         "nfailed",
         "nfinished",
         "nfinished_before",
+        "ngauged",
         "nlive",
+        "notable_bytes",
         "ntasks",
+        "output_bytes",
+        "peak_bytes",
+        "spread",
+        "weighs",
     )
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.duration_us = -1  # moving average; -1 = none has finished yet
         self.nfinished = 0
+        self.gives_small = False  # the latest result was so small that it travelled with the news
         self.nfailed = 0
         self.nlive = 0  # tasks that are not forgotten
         self.nfinished_before = 0  # when there last were none
+        self.peak_bytes = 0  # by which a worker grows for a run: a high estimate
+        self.output_bytes = 0  # of a result: a high estimate
+        self.notable_bytes = -1  # a result of more tells something new; -1: any does
+        self.ngauged = 0  # runs from which that was learnt; 0 = it is not known
+        self.spread: dict[Worker, None] = {}  # that run several, though it is not known
+        self.is_hinted = False  # of some of its tasks a user has said what they take
+        self.weighs = True  # its tasks may take so much memory that it matters what runs beside
         self.ntasks = dict.fromkeys(STATES, 0)  # by state
 
     def __repr__(self) -> str:
@@ -153,10 +169,26 @@ class Task:
         return f"<Task {self.key!r} {self.state}>"
 
 
+class Weight:
+    """A run that is out and takes memory of its worker: how much so far."""
+
+    __slots__ = ("changed_at", "gauged_bytes", "task")
+
+    def __init__(self, task: Task, now: float) -> None:
+        self.task = task
+        self.gauged_bytes = 0  # by how much the worker has grown for it so far, as it says
+        self.changed_at = now  # when it was sent, or last said to have grown
+
+    def __repr__(self) -> str:
+        return f"<Weight of {self.task.key!r}: {self.gauged_bytes} B so far>"
+
+
 class Worker:
     """A connected worker, what was given to it and what it holds."""
 
     __slots__ = (
+        "_is_leaving",
+        "_is_paused",
         "actors",
         "address",
         "available",
@@ -164,6 +196,7 @@ class Worker:
         "backlog_us",
         "cannot_reach",
         "claims",
+        "container",
         "cpu_percent",
         "has_been_here",
         "has_nanny",
@@ -171,34 +204,46 @@ class Worker:
         "heard_at",
         "host",
         "id",
-        "is_leaving",
         "last_recalled",
         "leftovers",
         "local_directory",
+        "looks_at",
+        "looks_nsent",
+        "managed_bytes",
         "memory_bytes",
         "memory_limit",
         "name",
         "nanny",
         "nbytes",
         "newest_run",
+        "nheld",
+        "nlooks",
         "nsent",
         "nthreads",
         "nwaiting",
         "nwaiting_heard",
         "outbox",
+        "pause_why",
         "pid",
         "predecessor",
         "processing",
         "received_bytes",
         "resources",
+        "reserved_for",
+        "rest_bytes",
         "runs_suspect",
         "says_goodbye",
         "seceded",
         "sent_us",
         "services",
         "slots_max",
+        "spilled_bytes",
+        "spilled_disk_bytes",
+        "takes_work",
         "told",
+        "unmanaged_old_bytes",
         "versions",
+        "weights",
     )
 
     def __init__(
@@ -212,7 +257,14 @@ class Worker:
         self.host = ""
         self.pid = 0
         self.memory_limit = 0  # bytes; 0 = unlimited
-        self.memory_bytes = 0  # of its process, as last heard
+        self.memory_bytes = 0  # of its process, as last heard; and so are these:
+        self.managed_bytes = 0  # of results in memory, as they were measured
+        self.spilled_bytes = 0  # of results that are on disk only, as they were measured
+        self.spilled_disk_bytes = 0  # of the files that hold them
+        self.unmanaged_old_bytes = 0  # in memory, no result, and there for long
+        self.container = 0, 0  # bytes of all in its container, and the limit of that; 0: none
+        self.rest_bytes = 0  # no result either, as nothing was run there that takes much
+        self.weights: dict[RunId, Weight] = {}  # of runs that take much, until they have ended
         self.cpu_percent = 0.0  # of one CPU, as last heard
         self.local_directory = ""
         self.nanny = ""  # address of who keeps its process; "": none that can be reached
@@ -222,14 +274,19 @@ class Worker:
         self.has_nanny = False  # who starts another in its place
         self.resources: dict[str, float] = {}
         self.available: dict[str, float] = {}  # of the resources: what no run has
-        self.claims: dict[RunId, dict[str, float]] = {}  # what runs have until they have ended
-        self.is_leaving = False
+        self.claims: dict[RunId, TaskOptions] = {}  # runs that have resources, or are counted
+        self._is_leaving = False
+        self._is_paused = False
+        self.takes_work = True  # it neither leaves nor is paused
+        self.pause_why = ""  # with numbers, for people
         self.says_goodbye = False  # it leaves by itself, whatever is decided here
         self.has_been_here = False  # this very process was connected before, in our epoch
-        self.runs_suspect = False  # a task that may have killed a worker is out, alone
+        self.runs_suspect = False  # nothing is sent before nothing runs: a task that may have
+        # killed a worker is out, alone, or one that needs all memory waits
+        self.reserved_for: Task | None = None  # that waits for memory here, before others
         self.heard_at = now
         self.processing: dict[Task, int] = {}  # placed here -> expected duration in us
-        self.nsent = 0
+        self.nsent = self.nheld = 0  # out; held beside inputs until the first of a kind ends
         self.nwaiting = 0  # runs that have no slot; each has a substitute:
         self.nwaiting_heard = 0  # those that wait for other tasks, as last heard,
         self.seceded: dict[Task, bool] = {}  # and those that have seceded, unless they rejoined
@@ -244,6 +301,9 @@ class Worker:
         self.newest_run: RunId = NO_RUN  # that was sent to it
         self.last_recalled: RunId = NO_RUN  # runs up to this one were considered for recall
         self.leftovers: dict[TaskId, None] = {}  # results of stale runs that it may still hold
+        self.looks_at = 0.0  # when it looks for work of others again, if it has no less to do than
+        self.looks_nsent = 0  # so many runs, as it had when it looked in vain;
+        self.nlooks = 0  # and how often it has, up to some
         self.cannot_reach: dict[WorkerId, float] = {}  # peers, and until when we believe it
         self.outbox: list[Message] = []
 
@@ -262,7 +322,7 @@ class Worker:
             self.memory_limit,
             self.pid,
             self.resources,
-            status="closing_gracefully" if self.is_leaving else "running",
+            status=self.status,
             nprocessing=len(self.processing),
             nbytes=self.nbytes,
             nresults=len(self.has_what),
@@ -275,7 +335,39 @@ class Worker:
             nanny=self.nanny or (f"nanny+{self.address}" if self.has_nanny else ""),
             services=self.services,
             nlong_running=sum(self.seceded.values()),
+            spilled_bytes=self.spilled_bytes,
+            spilled_disk_bytes=self.spilled_disk_bytes,
+            unmanaged_old_bytes=self.unmanaged_old_bytes,
+            container_bytes=self.container[0],
+            container_limit_bytes=self.container[1],
         )
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is about to go; it is given nothing more."""
+        return self._is_leaving
+
+    @is_leaving.setter
+    def is_leaving(self, is_leaving: bool) -> None:
+        self._is_leaving = is_leaving
+        self.takes_work = not (is_leaving or self._is_paused)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it starts no runs, as its memory is short; what it holds it serves."""
+        return self._is_paused
+
+    @is_paused.setter
+    def is_paused(self, is_paused: bool) -> None:
+        self._is_paused = is_paused
+        self.takes_work = not (is_paused or self._is_leaving)
+
+    @property
+    def status(self) -> str:
+        """How it is, in the words that users know."""
+        if self._is_leaving:
+            return "closing_gracefully"
+        return "paused" if self._is_paused else "running"
 
     @property
     def occupancy_us(self) -> int:
@@ -307,6 +399,7 @@ class Client:
         "name",
         "outbox",
         "sequences",
+        "share",
         "tasks",
         "topics",
     )
@@ -317,7 +410,9 @@ class Client:
         self.heard_at = now
         self.tasks: dict[ClientTaskId, Task] = {}  # what it wants
         self.held: dict[ClientTaskId, Task] = {}  # what later slices of its graphs refer to
-        self.sequences: dict[ClientTaskId, int] = {}  # graph still arriving -> of its first task
+        self.sequences: dict[ClientTaskId, dict[int | None, int]] = {}
+        """Graph still arriving -> urgency -> place of its next task; None: of any urgency."""
+        self.share = 1.0  # weight that it asks for beside other clients
         self.codes: dict[CodeId, Code] = {}
         self.topics: dict[str, None] = {}  # of which it hears
         self.outbox: list[Message] = []

@@ -1,5 +1,7 @@
 """Which worker is least, which is most loaded?  Both in O(1), however many there are."""
 
+from collections.abc import Iterator
+
 from shoal.scheduler.model.entities import Worker
 
 
@@ -59,3 +61,19 @@ class LoadIndex:
         if not self.occupied:
             return None
         return next(iter(self.buckets[self.occupied.bit_length() - 1]))
+
+    def from_highest(self) -> Iterator[Worker]:
+        """Workers by falling load, give or take a factor of two; nothing may change meanwhile."""
+        occupied = self.occupied
+        while occupied:
+            bucket = occupied.bit_length() - 1
+            yield from self.buckets[bucket]
+            occupied &= ~(1 << bucket)
+
+    def from_lowest(self) -> Iterator[Worker]:
+        """Workers by rising load, give or take a factor of two; nothing may change meanwhile."""
+        occupied = self.occupied
+        while occupied:
+            bucket = (occupied & -occupied).bit_length() - 1
+            yield from self.buckets[bucket]
+            occupied &= ~(1 << bucket)

@@ -35,6 +35,16 @@ class TaskQueue:
         self.last = task.priority
         self.nentries += 1
 
+    def absorb(self, other: "TaskQueue") -> None:
+        """Take over all that `other` has, which is empty then.  Cost: O(its runs)."""
+        for _, _, run in other.runs:
+            self.serial += 1
+            heappush(self.runs, (run[0].priority, self.serial, run))
+        self.nentries += other.nentries
+        other.runs.clear()
+        other.tail = None
+        other.nentries = 0
+
     def compact(self) -> None:
         """Drop the tasks that are queued no more.  Cost: O(entries x log entries)."""
         tasks = dict.fromkeys(t for _, _, run in self.runs for t in run if t.state == QUEUED)

@@ -26,6 +26,16 @@ class SchedulerSettings:
     known_seconds: Mapping[str, float] = field(default_factory=dict)
     """Expected durations by prefix, for those that are known before one has finished."""
 
+    known_bytes: Mapping[str, int] = field(default_factory=dict)
+    """By how much a worker grows for a run, by prefix, where that is known before one has
+    finished."""
+
+    memory_pause_ratio: float = 0.8
+    """Of a worker's memory limit: what runs are sent for; above it the worker pauses."""
+
+    memory_target_ratio: float | None = 0.6
+    """Of a worker's memory limit: results beyond that go to disk; None: they stay in memory."""
+
     inline_bytes_max: int = 1024
     """Results up to this size travel with the messages about them."""
 
@@ -37,6 +47,15 @@ class SchedulerSettings:
 
     no_workers_seconds: float | None = None
     """How long a ready task may wait for a worker that may run it, before it fails; None: ever."""
+
+    stranded_warning_seconds: float | None = 3.0
+    """How long tasks wait for a worker that may run them, until clients are told; None: ever."""
+
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Weight of clients whose names match, beside others; of the first pattern that does."""
+
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """How many tasks that name each of these may run at once, in the whole cluster."""
 
     moves_work: bool = True
     """Whether what is placed on one worker, or sent and not begun, may go to another that idles."""
@@ -55,6 +74,9 @@ class SchedulerSettings:
 
     unreachable_seconds: float = 30.0
     """How long we remember that one worker could not reach another."""
+
+    placements_max: int = 2000
+    """Ready tasks placed in one step, some milliseconds of work; others are due in later ones."""
 
     forgets_max: int = 2000
     """Tasks forgotten in one step, some milliseconds of work; others are due in the next ones."""
@@ -85,6 +107,18 @@ class SchedulerSettings:
 
     copy_patience_seconds: float = 10.0
     """Silence of a worker after which a copy that it was to get is sought elsewhere."""
+
+    reduces_replicas: bool = True
+    """Whether copies that nobody needs are dropped by and by."""
+
+    reduction_seconds: float = 2.0
+    """Between two looks at results with several copies, as long as there are any."""
+
+    replica_measure: str = "optimistic"
+    """What of workers' memory is compared to choose who gets or drops a copy; see `measures.py`."""
+
+    rebalance_measure: str = "optimistic"
+    """What of workers' memory `rebalance` evens out."""
 
     rebalance_sender_ratio: float = 0.3
     """Of its memory limit: a worker that holds less has nothing moved away."""

@@ -6,7 +6,7 @@ from shoal.ids import ClientId, ClientTaskId, CodeId, Epoch, Key, TaskId, Worker
 from shoal.protocol.messages import TaskOptions
 from shoal.scheduler.model.copies import Copies
 from shoal.scheduler.model.datasets import Dataset
-from shoal.scheduler.model.demands import Demand, DemandKey
+from shoal.scheduler.model.demands import Demand, DemandKey, Line, LineKey
 from shoal.scheduler.model.entities import (
     FORGOTTEN,
     RELEASED,
@@ -19,15 +19,20 @@ from shoal.scheduler.model.entities import (
     aliases_of,
 )
 from shoal.scheduler.model.exchanges import Channel, Event, Queue, Variable
+from shoal.scheduler.model.footprints import Footprints
 from shoal.scheduler.model.keepers import Keeper
+from shoal.scheduler.model.limits import Limits
 from shoal.scheduler.model.loads import LoadIndex
 from shoal.scheduler.model.locks import Joints, Lock
 from shoal.scheduler.model.metadata import Collection
 from shoal.scheduler.model.metadata import Node as MetadataNode
 from shoal.scheduler.model.queue import TaskQueue
+from shoal.scheduler.model.reduction import Reduction
 from shoal.scheduler.model.restarts import Restart
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.model.shares import Shares
 from shoal.scheduler.model.topics import Forwarding, Topic
+from shoal.scheduler.model.ways import Ways
 
 
 class SchedulerState:
@@ -53,6 +58,8 @@ class SchedulerState:
         self.loads = LoadIndex()  # every worker, by expected work per thread
         self.open = LoadIndex()  # workers with room, by work that was sent to them
         self.backlogged = LoadIndex()  # workers with a backlog, by expected work per thread
+        self.nthreads = 0  # of all workers
+        self.ways = Ways(self.settings.bandwidth_bytes_per_second)  # between them
         self.piped: dict[Worker, None] = {}  # workers with runs that can't have begun
         self.deaths: dict[tuple[str, int], str] = {}  # how workers died, as successors told
         self.restarts: list[Restart] = []  # of workers, that somebody waits for
@@ -67,27 +74,42 @@ class SchedulerState:
         self.resting: dict[Prefix, None] = {}  # prefixes without tasks, for the longest first
         self.codes: dict[CodeId, Code] = {}
         self.queue = TaskQueue()
-        self.demands: dict[DemandKey, Demand] = {}  # queued tasks that need resources
+        self.demands: dict[DemandKey, Demand] = {}  # queued tasks that need resources, or have
+        self.lines: dict[LineKey, Line] = {}  # those of them that not every worker can meet
+        self.limits = Limits(self.settings.limits, self.demands)  # names of which so many may run
         self.died_under: dict[Task, list[tuple[str, int]]] = {}
         """Task -> the workers, by host and process id, that died as they may have run it."""
+        self.recalled: dict[Task, Worker] = {}  # sent, to be given back -> who is to run it instead
         self.avoided: dict[Task, dict[Worker, None]] = {}  # those that asked to be run elsewhere
         self.explanations: dict[Task, dict[tuple[Client, int], float]] = {}
         """Actor -> calls of clients that ask what became of it -> when to answer, soonest first."""
         self.unrunnable: dict[Task, float] = {}  # whose state is no-worker -> since when (s)
         self.stranded: deque[tuple[float, Task]] = deque()  # by time; some of them wait no more
+        self.untold: deque[tuple[float, Task]] = deque()
+        """By time, those of them that no client was told of yet; some of them wait no more."""
+        self.told_unmet: dict[Client, dict[DemandKey, float]] = {}  # what was told -> when (s)
         self.workerless_since: float | None = None  # tasks are queued, and nobody is there
+        self.all_paused_since: float | None = None  # all workers that are there
+        self.told_paused: dict[Client, float] = {}  # when they were told of that (s)
         self.incomplete: dict[Task, None] = {}  # failed, as not all that they need was known
         self.of_no_use: dict[Task, None] = {}  # to be forgotten in steps to come
+        self.footprints = Footprints()  # what waits for memory, and the limits of workers
+        self.unplaced: deque[Task] = deque()  # ready, to be placed in steps to come
         self.scattering: dict[Task, dict[Client, dict[Worker, None]]] = {}
         """Awaited scattered value -> who brings it -> which workers shall get it from there."""
         self.copies = Copies()  # being made, and why
+        self.reduction = Reduction(  # of copies that nobody needs
+            is_on=self.settings.reduces_replicas,
+            interval_seconds=self.settings.reduction_seconds,
+        )
         self.ntasks = dict.fromkeys(STATES, 0)  # by state
         self.nfinished = 0  # runs, those of prefixes that are forgotten too
         self.received_bytes = 0  # of results that workers got from elsewhere, those gone too
         self.next_task_id = 1
         self.next_run = 1
         self.next_code_id = 1
-        self.next_sequence = 1  # place of the next task in the order of submission
+        self.next_sequence = 1  # place in the order of submission behind all that were given
+        self.shares = Shares()  # who submits, and how far each has got
         self.scatter_cursor = 0  # how many threads' worth of values were scattered
 
     def _keep_nothing(self) -> None:
@@ -123,6 +145,11 @@ class SchedulerState:
             seconds = self.settings.known_seconds.get(name)
             if seconds is not None:
                 prefix.duration_us = round(seconds * 1e6)
+            known_bytes = self.settings.known_bytes.get(name)
+            if known_bytes is not None:
+                prefix.peak_bytes, prefix.ngauged = known_bytes, 1
+                prefix.weighs = known_bytes >= self.footprints.weighty_bytes
+                prefix.notable_bytes = -1 if prefix.weighs else 0
         return prefix
 
     def new_code(self, payload: bytes) -> Code:
@@ -178,6 +205,8 @@ class SchedulerState:
         """Enter a worker into every index."""
         self.workers[worker.address] = worker
         self.worker_by_id[worker.id] = worker
+        self.nthreads += worker.nthreads
+        self.ways.nworkers += 1
         for alias in aliases_of(worker):
             self.workers_by_alias.setdefault(alias, {})[worker] = None
 
@@ -185,6 +214,8 @@ class SchedulerState:
         """Take a worker out of every index; what it held and ran must be settled already."""
         del self.workers[worker.address]
         del self.worker_by_id[worker.id]
+        self.nthreads -= worker.nthreads
+        self.ways.nworkers -= 1
         for alias in dict.fromkeys(aliases_of(worker)):
             named = self.workers_by_alias[alias]
             del named[worker]

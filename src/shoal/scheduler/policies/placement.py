@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from shoal.scheduler.model.demands import has_left
 from shoal.scheduler.model.entities import Task, Worker, aliases_of
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.model.ways import Ways
 
 INPUTS_LOOKED_AT = 32
 """Inputs weighed per task: more cost time and hardly change the choice."""
@@ -16,31 +17,46 @@ OUT_OF_REACH_US = 10**12
 """Delay of a fetch from a peer that could not be reached lately: any other way is better."""
 
 
+TAKERS_MAX = 2
+"""Workers that each holder of a large result sends it to at once: those go on sending it."""
+
+TAKERS_OF_WIDE_MAX = 1
+"""The same of what more tasks need than there are workers: so the copies double each time."""
+
+CROWDED_US = 10**11
+"""Delay of a fetch from holders that have others to send it to: it is better to wait for those."""
+
+
 class EarliestStart:
     """Place a task where it is expected to start first.
 
     It starts once the worker's queue has drained and its missing inputs have arrived.  The two
     overlap in practice; adding them is pessimistic, but equally so for every candidate.
+
+    Away from its inputs it is placed only where it would begin at once: a worker that is busy takes
+    it later, if it is still to be had, and until then nothing is moved in vain.
     """
 
-    __slots__ = ("bytes_per_us", "latency_us")
+    __slots__ = ("latency_us", "ways")
 
-    def __init__(self, settings: SchedulerSettings) -> None:
-        self.bytes_per_us = settings.bandwidth_bytes_per_second / 1e6
+    def __init__(self, settings: SchedulerSettings, ways: Ways) -> None:
+        self.ways = ways
         self.latency_us = settings.fetch_latency_seconds * 1e6
 
     def choose(self, task: Task, least_loaded: Worker | None, now: float) -> Worker | None:
         """The best among the holders of its inputs and the least loaded worker; None if no worker.
 
+        That one counts only if it has slots for all that is placed there, unless nobody else does.
         Ties go to the candidate that was met first.  Cost: O(inputs x holders), both bounded.
         """
         candidates: dict[Worker, None] = {}
         for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
-            if dependency.who_has is not None:
-                for worker in first(dependency.who_has, HOLDERS_LOOKED_AT):
-                    if not worker.is_leaving:
+            holders = dependency.who_has
+            if holders is not None:
+                for worker in holders if len(holders) == 1 else first(holders, HOLDERS_LOOKED_AT):
+                    if worker.takes_work:
                         candidates[worker] = None
-        if least_loaded is not None:
+        if least_loaded is not None and (not candidates or begins_at_once(least_loaded)):
             candidates[least_loaded] = None
         if len(candidates) == 1:
             return next(iter(candidates))
@@ -51,8 +67,10 @@ class EarliestStart:
         best: Worker | None = None
         least = 0.0
         for worker in candidates:
-            queue_us = (worker.sent_us + worker.backlog_us) / worker.nthreads
-            delay = queue_us + self.fetch_us(task, worker, now)
+            delay = (worker.sent_us + worker.backlog_us) / worker.nthreads
+            if best is not None and delay >= least:
+                continue
+            delay += self.fetch_shares_us(task, worker, now)
             if best is None or delay < least:
                 best, least = worker, delay
         return best
@@ -64,20 +82,71 @@ class EarliestStart:
         return self.best(task, [w for w in workers if len(w.actors) == least], now)
 
     def fetch_us(self, task: Task, worker: Worker, now: float) -> float:
-        """Microseconds until the inputs that `worker` lacks have arrived there."""
+        """Microseconds until the inputs that `worker` lacks have arrived there.
+
+        Large ones that are on their way to others are shared out by all who hold them; those that
+        are on their way there already will be there, whatever else is placed there.  So what very
+        many need is copied by ever more workers, and not by all of them from the first.
+        """
         total = 0.0
+        has_what = worker.has_what
         for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
-            if dependency.value is None and dependency not in worker.has_what:
-                holders = dependency.who_has
-                if holders is None:
-                    continue  # it is lost, and the task will not run before it is back
-                total += self.latency_us + dependency.nbytes / self.bytes_per_us
-                if worker.cannot_reach and all(
-                    worker.cannot_reach.get(holder.id, now) > now
-                    for holder in first(holders, HOLDERS_LOOKED_AT)
-                ):
-                    total += OUT_OF_REACH_US
+            if dependency not in has_what and dependency.value is None:
+                total += self._travel_us(dependency, worker, now)
         return total
+
+    def fetch_shares_us(self, task: Task, worker: Worker, now: float) -> float:
+        """As `fetch_us`, but what many others need as well counts in part.
+
+        `worker` will run some of them; so what all need binds nobody to those who hold it.
+        """
+        total = 0.0
+        ways, has_what = self.ways, worker.has_what
+        nworkers = ways.nworkers
+        is_plain = ways.near == ways.far and not (ways.moving or worker.cannot_reach)
+        for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
+            if dependency in has_what or dependency.value is not None:
+                continue
+            if is_plain and dependency.nwaiters <= nworkers:  # as below, and cheaper
+                total += self.latency_us + dependency.nbytes / ways.far
+            else:
+                travel_us = self._travel_us(dependency, worker, now)
+                if dependency.nwaiters > nworkers and travel_us < CROWDED_US:
+                    travel_us *= nworkers / dependency.nwaiters
+                total += travel_us
+        return total
+
+    def _travel_us(self, result: Task, worker: Worker, now: float) -> float:
+        """Microseconds until `result` has arrived at `worker`, which lacks it."""
+        ways, holders = self.ways, result.who_has
+        if holders is None:
+            return 0.0  # it is lost, and nothing that needs it will run before it is back
+        travel_us = result.nbytes / ways.far
+        if ways.near != ways.far:
+            for holder in first(holders, HOLDERS_LOOKED_AT):
+                if holder.host == worker.host:
+                    travel_us = result.nbytes / ways.near
+                    break
+        if ways.moving and (takers := ways.moving.get(result)):
+            if worker in takers:
+                travel_us = 0.0
+            elif len(takers) < len(holders) * (
+                TAKERS_MAX if result.nwaiters <= ways.nworkers else TAKERS_OF_WIDE_MAX
+            ):
+                travel_us *= 1 + len(takers) / len(holders)
+            else:
+                travel_us += CROWDED_US
+        if worker.cannot_reach and all(
+            worker.cannot_reach.get(holder.id, now) > now
+            for holder in first(holders, HOLDERS_LOOKED_AT)
+        ):
+            travel_us += OUT_OF_REACH_US
+        return self.latency_us + travel_us
+
+
+def begins_at_once(worker: Worker) -> bool:
+    """Whether one more task that is placed on `worker` could be sent to it right now."""
+    return len(worker.processing) - worker.nwaiting < worker.slots_max
 
 
 def has_inputs_to_move(task: Task) -> bool:
@@ -98,7 +167,7 @@ def idle_holder(task: Task) -> Worker | None:
     if holders is None:
         return None
     for worker in first(holders, HOLDERS_LOOKED_AT):
-        if worker.nsent < worker.nthreads and not worker.backlog and not worker.is_leaving:
+        if worker.nsent < worker.nthreads and not worker.backlog and worker.takes_work:
             return worker
     return None
 

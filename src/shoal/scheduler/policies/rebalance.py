@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from shoal.scheduler.model.entities import Task, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.policies.measures import MEASURES
 
 OVERSHOOT_MAX = 1.5
 """How much larger than what is to be evened out a result may be that moves for that."""
@@ -27,12 +28,14 @@ class EvenOut:
     """Move from workers above the mean to workers below it, what they have had for longest first.
 
     Only results that one worker has alone, since of others nothing would be gained.  Workers within
-    the gap around the mean are left alone, and so are those that are nearly empty, or nearly full.
+    the gap around the mean are left alone, and so are those that are nearly empty; those that are
+    nearly full, or paused, get nothing.
     """
 
-    __slots__ = ("gap_ratio", "recipient_ratio", "sender_ratio")
+    __slots__ = ("gap_ratio", "memory_of", "recipient_ratio", "sender_ratio")
 
     def __init__(self, settings: SchedulerSettings) -> None:
+        self.memory_of = MEASURES[settings.rebalance_measure]
         self.gap_ratio = settings.rebalance_gap_ratio
         self.recipient_ratio = settings.rebalance_recipient_ratio
         self.sender_ratio = settings.rebalance_sender_ratio
@@ -53,23 +56,24 @@ class EvenOut:
         there = [worker for worker in workers if not worker.is_leaving]
         if len(there) < 2:
             return []
-        mean = sum(worker.nbytes for worker in there) / len(there)
+        taken = {worker: self.memory_of(worker) for worker in there}
+        mean = sum(taken.values()) / len(there)
         senders: list[tuple[float, int, Worker]] = []
         recipients: list[tuple[float, int, Worker]] = []
         for worker in there:
             half_gap = self.gap_ratio / 2 * worker.memory_limit
-            above = worker.nbytes - mean - half_gap
+            above = taken[worker] - mean - half_gap
             coming = coming_nbytes.get(worker, 0)
-            below = mean - half_gap - worker.nbytes - coming
-            if above > 0 and worker.nbytes >= self.sender_ratio * worker.memory_limit:
+            below = mean - half_gap - taken[worker] - coming
+            if above > 0 and taken[worker] >= self.sender_ratio * worker.memory_limit:
                 senders.append((-above, worker.id, worker))
-            elif below > 0 and self._may_take(worker, coming):
+            elif below > 0 and worker.takes_work and self._may_take(worker, coming):
                 recipients.append((-below, worker.id, worker))
         return self._pair(senders, recipients, movable, coming_nbytes)
 
     def _may_take(self, worker: Worker, nbytes: int) -> bool:
         limit = worker.memory_limit
-        return limit == 0 or worker.nbytes + nbytes < self.recipient_ratio * limit
+        return limit == 0 or self.memory_of(worker) + nbytes < self.recipient_ratio * limit
 
     def _pair(
         self,

@@ -5,6 +5,7 @@ from typing import Final
 
 from shoal.scheduler.model.copies import Goal
 from shoal.scheduler.model.entities import Task, Worker
+from shoal.scheduler.policies.measures import optimistic
 
 MEMORY_ASSUMED: Final = 4e9
 """Bytes of a worker without a limit, so that it can be compared with others."""
@@ -14,8 +15,8 @@ SOURCES_MAX: Final = 8
 
 
 def fullness(worker: Worker, coming_nbytes: int = 0) -> float:
-    """How much of its memory results take, those that are on their way included."""
-    return (worker.nbytes + coming_nbytes) / (worker.memory_limit or MEMORY_ASSUMED)
+    """How much of its memory is taken, by what stays, results on their way included."""
+    return (optimistic(worker) + coming_nbytes) / (worker.memory_limit or MEMORY_ASSUMED)
 
 
 def recipients(
@@ -28,7 +29,8 @@ def recipients(
 ) -> tuple[list[Worker], int]:
     """Who shall be told now to get a copy, and how many more are lacking after those.
 
-    The emptiest first; only so many at once that each holder serves `branching` of them.
+    The emptiest first, and no paused ones; only so many at once that each holder serves `branching`
+    of them.
 
     Args:
         workers: that count for the goal and stay.
@@ -44,7 +46,10 @@ def recipients(
     lacking = [
         worker
         for worker in there
-        if task not in worker.has_what and worker not in on_way and worker not in excluded
+        if worker.takes_work
+        and task not in worker.has_what
+        and worker not in on_way
+        and worker not in excluded
     ]
     nlacking = max(0, min(wanted - nthere, len(lacking)))
     nholders = len(task.who_has or ()) or 1

@@ -21,7 +21,7 @@ def who_stays(going: Sequence[Worker], others: Iterable[Worker]) -> Worker | Non
 
     The one with the most that only they have; None if others can take it, or there is nothing.
     """
-    if any(not worker.is_leaving for worker in others):
+    if any(worker.takes_work for worker in others):
         return None
     leaving = dict.fromkeys(going)
     held = [
@@ -53,7 +53,7 @@ class Takers:
         heap: list[tuple[float, int, Worker]] = [
             (fullness(worker, coming.get(worker, 0)), worker.id, worker)
             for worker in self._workers
-            if not worker.is_leaving
+            if worker.takes_work
         ]
         heapify(heap)
         return heap

@@ -66,6 +66,10 @@ class Host(Protocol):
     async def answer_by_name(self, name: str, arguments: bytes) -> Outcome:
         """Call what is there under a name; whatever is raised is the outcome."""
 
+    @property
+    def rounds(self) -> Any:
+        """What drops copies of results that nobody needs."""
+
     def close_soon(self, reason: str) -> None:
         """Close in a task of its own."""
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, Final, cast
 
+from shoal import config
 from shoal.comms.functions import call_function
 from shoal.observe.handling import Caller, packed, report_of, sealed, value_of
 from shoal.observe.named import CONVERSATION, LATER, CalledByName
@@ -33,12 +34,14 @@ from shoal.scheduler.shell.by_hand import ByHand
 from shoal.scheduler.shell.host import Host
 from shoal.scheduler.shell.looks_by_name import LooksByName
 from shoal.scheduler.shell.reaching import ask_nanny
+from shoal.scheduler.shell.settings import are_plain
 
 THE_SCHEDULER: Final = "the scheduler"
 
 ON_ERROR: Final = ("raise", "return", "return_pickle", "ignore")
 
 BY_NAME: Final[Mapping[str, str]] = {
+    "amm_handler": "steer_rounds",
     "benchmark_hardware": "benchmark_hardware",
     "broadcast": "pass_on_broadcast",
     "call_stack": "get_call_stack",
@@ -132,7 +135,33 @@ class Named(ByHand, LooksByName, CalledByName):
         """What programs keep beside the scheduler, by name, and what is shown of its own parts."""
         from shoal.observe.extensions import extensions_of
 
-        return extensions_of(cast(Host, self).machine.state)
+        return extensions_of(cast(Host, self).machine.state) | {"amm": self.rounds}
+
+    @cached_property
+    def rounds(self) -> Any:
+        """What drops copies of results that nobody needs; made when somebody looks, or sets it.
+
+        Until then the machine does so by itself.
+        """
+        from shoal.scheduler.shell.rounds import plain_rounds  # only here, as it is rare
+
+        return plain_rounds(self)
+
+    def _begin_rounds(self) -> None:
+        """Have policies run that the settings name, if the machine does not do all they ask for.
+
+        Raises:
+            Exception: one can't be imported or made.
+        """
+        if not are_plain(config.read(config.Replicas).policies):
+            from shoal.scheduler.shell.rounds import Rounds
+
+            Rounds(self)
+
+    async def _end_named(self) -> None:
+        if "rounds" in self.__dict__:
+            self.rounds.close()
+        await super()._end_named()
 
     # --- workers, by name --------------------------------------------------------------------
 
@@ -270,6 +299,15 @@ class Named(ByHand, LooksByName, CalledByName):
         there = list(cast(Host, self).machine.state.workers.values())
         chosen = workers_to_close(there, closing, group_of)
         return [getattr(worker, attribute) for worker in chosen]
+
+    def steer_rounds(self, method: str) -> bool | None:
+        """Start, stop, have once or ask after the rounds that drop copies nobody needs.
+
+        Raises:
+            ValueError: `method` is none of `start`, `stop`, `run_once` and `running`.
+        """
+        found: bool | None = self.rounds.amm_handler(method)
+        return found
 
     def end_soon(self) -> str:
         """Close, once this is answered."""

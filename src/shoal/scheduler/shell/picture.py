@@ -71,7 +71,7 @@ async def _log(story: Story) -> list[msgspec.Raw]:
     async for records in in_slices(story, _NRECORDS):
         shown += (
             _encoded([to_text(key), start, finish, {}, stimulus_of(cause, step), at + ahead])
-            for at, key, start, finish, cause, step in records
+            for at, key, start, finish, cause, step, _ in records
         )
     return shown
 

@@ -225,6 +225,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
             self.membership.stepping.idle_watch = watch
             watch.look()
         try:
+            self._begin_rounds()
             for plugin in self._first_plugins:
                 await self.register_scheduler_plugin(plugin)
             if self._file:

@@ -1,11 +1,17 @@
 """The scheduler's numbers, from arguments and from the configuration."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from shoal import config
 from shoal.observe.preloading import Preloads, process_preloads
 from shoal.scheduler.model.settings import SchedulerSettings
+
+REDUCE_REPLICAS: Final = (
+    "distributed.active_memory_manager.ReduceReplicas",
+    "shoal.compat.active_memory.ReduceReplicas",
+)
+"""What settings call the policy that drops copies which nobody needs."""
 
 
 def preloads_of(
@@ -20,6 +26,13 @@ def preloads_of(
         settings = config.read(config.Scheduler)
         preload, argv = settings.preload, argv or settings.preload_argv
     return process_preloads(scheduler, preload, argv)
+
+
+def are_plain(policies: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the machine itself does all that these policies for copies ask for."""
+    return bool(policies) and all(
+        policy.get("class") in REDUCE_REPLICAS and len(policy) == 1 for policy in policies
+    )
 
 
 def settings_of(**given: Any) -> tuple[config.Scheduler, SchedulerSettings]:
@@ -37,6 +50,7 @@ def settings_of(**given: Any) -> tuple[config.Scheduler, SchedulerSettings]:
 
 def _for_machine(scheduler: config.Scheduler) -> SchedulerSettings:
     replicas = config.read(config.Replicas)
+    memory = config.read(config.Memory)
     ttl_seconds = scheduler.worker_ttl_seconds
     histories = config.read(config.Histories)
     return SchedulerSettings(
@@ -45,13 +59,23 @@ def _for_machine(scheduler: config.Scheduler) -> SchedulerSettings:
         pipe_seconds=scheduler.pipe_seconds,
         unknown_duration_seconds=scheduler.unknown_task_seconds,
         known_seconds=scheduler.default_task_durations,
+        known_bytes=scheduler.default_task_memory,
+        memory_pause_ratio=memory.pause_ratio or 1.0,
+        memory_target_ratio=memory.target_ratio,
         no_workers_seconds=scheduler.no_workers_timeout_seconds,
+        stranded_warning_seconds=scheduler.stranded_warning_seconds,
+        shares=scheduler.shares,
+        limits=scheduler.limits,
         moves_work=config.read(config.Stealing).enabled,
         inline_bytes_max=scheduler.inline_bytes_max,
         bandwidth_bytes_per_second=float(scheduler.bandwidth_bytes),
         worker_ttl_seconds=float("inf") if ttl_seconds is None else ttl_seconds,
         topic_events_max=histories.story_records_max,
         departed_topic_seconds=scheduler.events_cleanup_seconds,
+        reduces_replicas=replicas.enabled and are_plain(replicas.policies),
+        reduction_seconds=replicas.interval_seconds,
+        replica_measure=replicas.measure,
+        rebalance_measure=replicas.rebalance_measure,
         rebalance_sender_ratio=replicas.rebalance_sender_ratio,
         rebalance_recipient_ratio=replicas.rebalance_recipient_ratio,
         rebalance_gap_ratio=replicas.rebalance_gap_ratio,

@@ -158,7 +158,7 @@ class Watcher:
         if not records:
             return
         calls = []
-        for (_, key, start, finish, cause, step), task in records:
+        for (_, key, start, finish, cause, step, _), task in records:
             known = self._known_of(key, task, finish)
             known["stimulus_id"] = f"{cause}-{step}"
             calls.append(((from_canonical(key), start, finish), known))

@@ -10,6 +10,7 @@ from shoal.scheduler.shell.operations import (
     membership,
     named,
     plugins,
+    replicas,
     running,
     transfers,
 )
@@ -21,6 +22,7 @@ OPERATIONS: Final[Operations] = {
     **membership.OPERATIONS,
     **named.OPERATIONS,
     **plugins.OPERATIONS,
+    **replicas.OPERATIONS,
     **running.OPERATIONS,
     **transfers.OPERATIONS,
 }

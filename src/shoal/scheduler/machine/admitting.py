@@ -1,0 +1,269 @@
+"""Tasks that may take much memory: they are sent where there is room for them, and else held.
+
+Queued ones have queues of their own, one for each prefix that weighs, so that lighter tasks pass
+them.  One that was passed for long, and one under which a worker died, has a worker kept for it:
+what takes much and is less urgent is not sent there any more, and nothing at all if it needs the
+worker for itself.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import Final
+
+from shoal.ids import TaskId
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.model.demands import is_demanding
+from shoal.scheduler.model.entities import NO_RUN, PROCESSING, QUEUED, Task, Weight, Worker
+from shoal.scheduler.model.footprints import Held
+from shoal.scheduler.model.queue import TaskQueue
+from shoal.scheduler.policies.memory import HELD_SECONDS, calms_at
+
+HEADS_MAX: Final = 16
+"""Prefixes of which one worker is offered the most urgent task."""
+
+SIFTED_MAX: Final = 256
+"""Tasks that one look at the queue moves to the queues of those that weigh."""
+
+STALE_MAX: Final = 256
+"""Entries of tasks that have gone which such a queue may keep beside as many live ones."""
+
+
+def queue_heavy(core: Core, task: Task) -> None:
+    """Put a task whose state is queued, and whose prefix weighs, where it waits for room."""
+    footprints = core.state.footprints
+    if not footprints.is_limited:
+        core.state.queue.push(task)
+        return
+    queue = footprints.queues.get(task.prefix)
+    if queue is None:
+        queue = footprints.queues[task.prefix] = TaskQueue()
+    head = queue.peek()
+    queue.push(task)
+    if head is None or queue.peek() is task:
+        heappush(footprints.heads, (task.priority, task.id, task))
+        core.has_new_heavy = True
+    if queue.nentries > 2 * task.prefix.ntasks[QUEUED] + STALE_MAX:
+        queue.compact()
+
+
+def light_head(core: Core) -> Task | None:
+    """The most urgent task of the queue, once those that weigh were moved to queues of their own.
+
+    None also if there are more of those than one look moves; the others' turn comes at once.
+    """
+    queue, footprints = core.state.queue, core.state.footprints
+    if not (footprints.is_mixed and footprints.is_limited):
+        return queue.peek()
+    for _ in range(SIFTED_MAX):
+        task = queue.peek()
+        if task is None:
+            footprints.is_mixed = False
+        if task is None or not task.prefix.weighs:
+            return task
+        queue.pop()
+        queue_heavy(core, task)
+    core.wake_by(core.now)
+    return None
+
+
+def heavies_for(core: Core, before: int | None) -> Iterator[tuple[Task, Worker]]:
+    """Queued tasks that weigh, each with a worker that has room for it: the caller sends it.
+
+    Workers take turns, the least loaded first, and each takes the most urgent that it has memory
+    for.  Only workers about which something is new are asked, unless there is a new task.
+
+    Args:
+        before: only tasks more urgent than this priority.
+    """
+    is_open = core.state.open
+    if core.has_new_heavy:
+        workers = list(is_open.from_lowest())
+    else:
+        workers = [worker for worker in core.refill if worker in is_open]
+    asked = dict.fromkeys(workers)
+    while workers:
+        again: list[Worker] = []
+        for worker in workers:
+            if not core.queuing.has_room(worker):
+                continue
+            task = next_heavy(core, worker, before)
+            if task is not None:
+                yield task, worker
+                again.append(worker)
+        if not again and core.roomier is not None and core.roomier not in asked:
+            again.append(core.roomier)  # for which others have left a task
+            asked[core.roomier] = None
+        core.roomier = None
+        workers = again
+
+
+def next_heavy(core: Core, worker: Worker, before: int | None) -> Task | None:
+    """The most urgent queued task that weighs and that `worker` has room for, taken out.
+
+    None if there is none that is more urgent than `before`, or among the first few prefixes.
+    """
+    footprints = core.state.footprints
+    for task in heads(core):
+        if before is not None and task.priority >= before:
+            return None
+        if core.queuing.must_wait(task, worker):
+            hold(core, task, worker)
+        elif may_begin(core, task, worker, waits_for_roomier=True):
+            queue = footprints.queues[task.prefix]
+            queue.pop()
+            following = queue.peek()
+            if following is None:
+                del footprints.queues[task.prefix]
+            else:
+                heappush(footprints.heads, (following.priority, following.id, following))
+            return task
+    return None
+
+
+def heads(core: Core) -> list[Task]:
+    """The most urgent task of each prefix that weighs and has queued ones, in their order.
+
+    Only of the first few.  Cost: O(those x log prefixes).
+    """
+    footprints = core.state.footprints
+    queues = footprints.queues
+    found: list[Task] = []
+    entries: list[tuple[int, TaskId, Task]] = []
+    while footprints.heads and len(found) < HEADS_MAX:
+        entry = heappop(footprints.heads)
+        task = entry[2]
+        queue = queues.get(task.prefix)
+        if queue is None:
+            continue
+        head = queue.peek()
+        if head is task:
+            if not found or found[-1] is not task:
+                found.append(task)
+                entries.append(entry)
+        elif head is None:
+            del queues[task.prefix]
+        elif task.state != QUEUED:  # it has gone: the next of its prefix takes its place
+            heappush(footprints.heads, (head.priority, head.id, head))
+    for entry in entries:
+        heappush(footprints.heads, entry)
+    return found
+
+
+def next_bound(core: Core, before: int | None) -> int | None:
+    """The priority of the most urgent that was not asked for yet, as it is less urgent."""
+    if before is None:
+        return None
+    return next((task.priority for task in heads(core) if task.priority >= before), None)
+
+
+def may_begin(core: Core, task: Task, worker: Worker, *, waits_for_roomier: bool = False) -> bool:
+    """Whether `worker` has memory for a task whose prefix weighs; else that it is held is noted.
+
+    A worker that runs nothing takes any: it has never more, unless another has.
+
+    Args:
+        waits_for_roomier: whether the task may as well run on any other.
+    """
+    kept_for = worker.reserved_for
+    if kept_for is not None and kept_for is not task:
+        if not _waits_for(core, kept_for, worker):
+            worker.reserved_for = None
+        elif kept_for.priority < task.priority:
+            return False
+    if core.admission.fits(task, worker, core.now):
+        return True
+    if is_alone(worker) and not (waits_for_roomier and _is_for_roomier(core, task, worker)):
+        return True
+    hold(core, task, worker)
+    return False
+
+
+def hold(core: Core, task: Task, worker: Worker) -> None:
+    """`task` has to wait, as `worker` has no room for it, and it may be passed for a while."""
+    held = core.state.footprints.held.get(task)
+    if held is None:
+        held = core.state.footprints.held[task] = Held(core.now)
+    if core.admission.is_unknown(task):
+        at = calms_at(task.prefix, worker, core.now)
+        if at is not None:
+            core.wake_by(at)
+    is_for_some = task.worker is None and is_demanding(task.options)  # whose turn others see to
+    if not is_for_some and (task.blame or core.now >= held.since + HELD_SECONDS):
+        _keep_worker_for(core, task, held)
+
+
+def weigh(core: Core, task: Task, worker: Worker) -> None:
+    """A run is sent whose prefix weighs: what it takes is counted until it has ended."""
+    core.state.footprints.held.pop(task, None)
+    if worker.reserved_for is task:
+        worker.reserved_for = None
+    if worker.memory_limit:
+        prefix = task.prefix
+        if not prefix.ngauged and any(w.task.prefix is prefix for w in worker.weights.values()):
+            prefix.spread[worker] = None
+        worker.weights[task.run] = Weight(task, core.now)
+
+
+def is_alone(worker: Worker) -> bool:
+    """Whether nothing runs there but what waits for other tasks; nor a run that was given up."""
+    if worker.nsent > worker.nwaiting:
+        return False
+    return all(weight.task.worker is worker for weight in worker.weights.values())
+
+
+def look_again(core: Core) -> None:
+    """More may be known of kinds that were not: ask for all that is held."""
+    core.has_new_heavy = True
+    core.has_new_demand = core.has_new_demand or bool(core.state.demands)
+    for task in core.state.footprints.held:
+        if task.worker is not None:
+            core.refill[task.worker] = None
+
+
+def _is_for_roomier(core: Core, task: Task, worker: Worker) -> bool:
+    """Whether another worker has more memory than this one, and enough.
+
+    Cost: O(workers) once in a step.
+    """
+    step, best = core.roomiest
+    if step != core.step:
+        there = [worker for worker in core.state.workers.values() if worker.takes_work]
+        best = core.admission.roomiest(there)
+        core.roomiest = (core.step, best)
+    if best is None or best is worker:
+        return False
+    if core.admission.empty_bytes(best) < core.admission.own_bytes(task):
+        return False
+    core.roomier = best
+    return True
+
+
+def _waits_for(core: Core, task: Task, worker: Worker) -> bool:
+    """Whether `worker` is still kept for `task`."""
+    held = core.state.footprints.held.get(task)
+    waits = task.state == QUEUED or (task.state == PROCESSING and task.run == NO_RUN)
+    return held is not None and held.worker is worker and waits
+
+
+def _keep_worker_for(core: Core, task: Task, held: Held) -> None:
+    """Let nothing that weighs and is less urgent begin where `task` shall run before it has."""
+    worker = held.worker
+    if task.worker is not None:
+        worker = task.worker
+    elif worker is None or not worker.takes_work or worker not in core.state.loads:
+        free = [
+            w
+            for w in core.state.workers.values()
+            if w.takes_work and (w.reserved_for is None or not _waits_for(core, w.reserved_for, w))
+        ]
+        worker = core.admission.roomiest(free)
+    held.worker = worker
+    if worker is None:
+        return
+    worker.reserved_for = task
+    needs_all = task.blame > 0 or (
+        core.admission.needs_bytes(task, worker) > core.admission.empty_bytes(worker)
+    )
+    if needs_all and worker.nsent > worker.nwaiting:
+        worker.runs_suspect = True
+        core.state.open.discard(worker)

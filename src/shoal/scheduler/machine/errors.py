@@ -1,0 +1,82 @@
+"""Why there is no memory for a task, with numbers; what users see of it."""
+
+from collections.abc import Sequence
+
+from shoal.errors import KilledWorker, ShoalError, causes_in_words
+from shoal.units import format_nbytes
+
+
+class KilledByMemory(KilledWorker, MemoryError):
+    """A task was running on several workers as each of them died, with its memory full."""
+
+    def __init__(
+        self,
+        key: str,
+        worker: str,
+        nfailures: int,
+        reason: str = "",
+        causes: Sequence[str] = (),
+        places: Sequence[tuple[str, int, int]] = (),
+        nalone: int = 0,
+    ) -> None:
+        """As its base.
+
+        Args:
+            places: address, bytes as last known, and limit of those whose memory was full.
+            nalone: of these, how many ran nothing else.
+        """
+        super().__init__(key, worker, nfailures, reason, causes)
+        self.places, self.nalone = [(str(a), int(n), int(limit)) for a, n, limit in places], nalone
+        self.args = (key, worker, nfailures, reason, list(causes), self.places, nalone)
+
+    def __str__(self) -> str:
+        where = "\n".join(
+            f"  {address}, at {format_nbytes(nbytes)} or more of its {format_nbytes(limit)}"
+            for address, nbytes, limit in self.places
+        )
+        how = f" ({self.reason})" if self.reason else ""
+        alone = f", {self.nalone} of them while nothing else ran there" if self.nalone else ""
+        if self.nalone == self.nfailures:
+            alone = ", and nothing else ran there"
+        known = f"They died of: {causes_in_words(self.causes)}.\n" if self.causes else ""
+        return (
+            f"Task {self.task!r} takes more memory than its workers have: {self.nfailures} died as "
+            f"they ran it{alone}; the last was {self.last_worker}{how}.\n"
+            f"Their memory was full:\n{where}\n{known}"
+            "It is not run again. Give workers more memory (memory_limit=; fewer workers on a "
+            "machine have more each), or make its pieces smaller: more partitions, smaller chunks."
+        )
+
+
+class NotEnoughMemory(ShoalError, MemoryError):
+    """What a task needs, or what is to be scattered, is larger than any worker's memory."""
+
+    def __init__(
+        self,
+        key: str,
+        nbytes: int,
+        limit: int,
+        largest: Sequence[tuple[str, int]] = (),
+        ninputs: int = 0,
+    ) -> None:
+        """`nbytes`: of all inputs, the `largest` of which are named with their bytes; without
+        inputs, of the scattered value; `limit`: of the worker with the most memory."""
+        super().__init__(key, nbytes, limit, [tuple(pair) for pair in largest], ninputs)
+        self.key, self.nbytes, self.limit, self.ninputs = key, nbytes, limit, ninputs
+        self.largest = [(str(name), int(size)) for name, size in largest]
+
+    def __str__(self) -> str:
+        limit = f"no worker has more than {format_nbytes(self.limit)}"
+        if not self.ninputs:
+            return (
+                f"The value {self.key!r} takes {format_nbytes(self.nbytes)}, and {limit}, so it "
+                "can't be scattered.\nGive workers more memory, or scatter it in pieces."
+            )
+        named = ", ".join(f"{name!r} ({format_nbytes(size)})" for name, size in self.largest)
+        largest = "the largest are" if self.ninputs > len(self.largest) else "they are"
+        return (
+            f"Task {self.key!r} needs {self.ninputs} results of {format_nbytes(self.nbytes)} "
+            f"together, and {limit}; {largest} {named}.\n"
+            "It can't run. Give workers more memory (memory_limit=), or make its pieces smaller: "
+            "more partitions, smaller chunks, a reduction in steps."
+        )

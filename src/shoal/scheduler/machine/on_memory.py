@@ -1,0 +1,154 @@
+"""What runs take of their worker's memory: heard, learnt, and counted as long as they are out."""
+
+from collections.abc import Iterator
+
+from shoal.ids import RunId
+from shoal.protocol.framing import ProtocolError
+from shoal.protocol.memory import RunsGauged
+from shoal.scheduler.machine.admitting import is_alone, look_again
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.model.entities import NO_RUN, QUEUED, Prefix, Task, Weight, Worker
+from shoal.scheduler.model.estimates import footprint_bytes, learn_footprint
+from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.queuing import LateBinding
+
+
+def on_runs_gauged(core: Core, worker: Worker, message: RunsGauged) -> None:
+    """The worker has grown by so much for each of these runs, which may go on."""
+    if not len(message.tasks) == len(message.runs) == len(message.peak_bytes):
+        raise ProtocolError("RunsGauged has columns of different lengths")
+    for number, run, nbytes in zip(message.tasks, message.runs, message.peak_bytes, strict=True):
+        weight = worker.weights.get(run)
+        task = core.state.task_by_id.get(number)
+        is_here = task is not None and task.worker is worker and task.run == run
+        if weight is None and task is not None and is_here and worker.memory_limit:
+            weight = worker.weights[run] = Weight(task, core.now)
+        if weight is None or nbytes <= weight.gauged_bytes:
+            continue
+        weight.gauged_bytes = nbytes
+        weight.changed_at = core.now
+        prefix = weight.task.prefix
+        if nbytes > prefix.peak_bytes:
+            prefix.peak_bytes = nbytes
+            reconsider(core, prefix)
+
+
+def learn_run(core: Core, task: Task, gauged_bytes: int) -> None:
+    """A run has ended well that tells how much such runs take: its prefix weighs, or its result
+    is larger than any other of its kind."""
+    prefix = task.prefix
+    was_unknown = not prefix.ngauged
+    learn_footprint(prefix, gauged_bytes, task.nbytes)
+    core.state.footprints.note_result(task.nbytes)
+    reconsider(core, prefix)
+    if was_unknown:
+        prefix.spread.clear()
+        look_again(core)
+
+
+def lift(core: Core, worker: Worker, run: RunId) -> int:
+    """A run has ended, and what it took is there for others; returns how much that was."""
+    weight = worker.weights.pop(run, None)
+    if weight is None:
+        return 0
+    core.refill[worker] = None
+    spread = weight.task.prefix.spread
+    if worker in spread:
+        same = [w for w in worker.weights.values() if w.task.prefix is weight.task.prefix]
+        if len(same) < 2:
+            del spread[worker]
+    return weight.gauged_bytes
+
+
+def reconsider(core: Core, prefix: Prefix) -> None:
+    """Does it matter from now on what runs of this prefix take?  Twice as much turns it on as off.
+
+    Cost: O(runs that are out) where that changes, else O(1).
+    """
+    footprints = core.state.footprints
+    weighty_bytes = footprints.weighty_bytes >> prefix.weighs
+    weighs = prefix.is_hinted or not prefix.ngauged or footprint_bytes(prefix) >= weighty_bytes
+    prefix.notable_bytes = -1 if weighs else prefix.output_bytes
+    if weighs == prefix.weighs:
+        return
+    prefix.weighs = weighs
+    if weighs:
+        footprints.is_mixed = footprints.is_mixed or prefix.ntasks[QUEUED] > 0
+        _weigh_what_runs(core, prefix)
+        return
+    queue = footprints.queues.pop(prefix, None)
+    if queue is not None:
+        core.state.queue.absorb(queue)
+    for task in [task for task in footprints.held if task.prefix is prefix]:
+        del footprints.held[task]
+        if task.worker is not None:
+            core.refill[task.worker] = None
+
+
+def _weigh_what_runs(core: Core, prefix: Prefix) -> None:
+    """Runs that are out already count like those that follow."""
+    if not core.state.footprints.is_limited:
+        return
+    for worker in core.state.workers.values():
+        if worker.memory_limit and worker.nsent:
+            for task in worker.processing:
+                if task.prefix is prefix and task.run != NO_RUN and task.run not in worker.weights:
+                    worker.weights[task.run] = Weight(task, core.now)
+
+
+def note_limit(core: Core, worker: Worker) -> None:
+    """A worker has come: it may be the first whose memory is limited, or have less than others."""
+    if core.state.footprints.add(worker, core.settings.memory_pause_ratio):
+        core.state.footprints.is_mixed = True  # nobody had a limit, or less took memory
+        for prefix in list(core.state.prefixes.values()):
+            reconsider(core, prefix)
+
+
+def forget_limit(core: Core, worker: Worker) -> None:
+    """A worker has gone; if nobody else's memory is limited, all that waits for some may run."""
+    footprints = core.state.footprints
+    footprints.remove(worker)
+    for weight in worker.weights.values():
+        weight.task.prefix.spread.pop(worker, None)
+    if footprints.is_limited:
+        return
+    for queue in footprints.queues.values():
+        core.state.queue.absorb(queue)
+    footprints.queues.clear()
+    footprints.heads.clear()
+    footprints.held.clear()
+
+
+def wake_held(core: Core) -> None:
+    """Runs of unknown kinds may have stopped growing."""
+    if any(core.admission.is_unknown(task) for task in core.state.footprints.held):
+        look_again(core)
+
+
+def memory_adds_up(state: SchedulerState) -> Iterator[str]:
+    """What runs take is counted where they are; nothing waits for memory that nobody uses."""
+    footprints = state.footprints
+    for worker in state.workers.values():
+        for run, weight in worker.weights.items():
+            if not worker.memory_limit:
+                yield f"{worker} has no limit, and run {run} weighs there: {weight!r}"
+    for prefix, queue in footprints.queues.items():
+        if not footprints.is_limited:
+            yield f"{prefix!r} waits for memory, of which everybody has enough"
+        if queue.peek() is None and prefix.ntasks[QUEUED]:
+            yield f"{prefix!r} has queued tasks, and none where they wait for memory"
+    queuing = LateBinding(state.settings)
+    workers = [worker for worker in state.workers.values() if worker.takes_work]
+    are_idle = all(is_alone(worker) and queuing.has_room(worker) for worker in workers)
+    if workers and are_idle and any(queue.peek() for queue in footprints.queues.values()):
+        yield "tasks wait for memory, and nobody runs anything"
+
+
+HANDLERS = Handlers(
+    from_worker={RunsGauged: on_runs_gauged},
+    worker_joined=note_limit,
+    worker_gone=forget_limit,
+    woken=wake_held,
+    invariant=memory_adds_up,
+)

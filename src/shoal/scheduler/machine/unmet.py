@@ -1,0 +1,124 @@
+"""Clients are told what their tasks need that no connected worker has, once they have waited.
+
+One word for all tasks that need the same, to each client that waits for any of them; not again for
+some minutes.  The tasks go on waiting: such a worker may still come.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from shoal.protocol.limits import TasksStranded
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.model.demands import DemandKey, demand_key
+from shoal.scheduler.model.entities import Client, Task
+from shoal.scheduler.model.state import SchedulerState
+
+AGAIN_SECONDS: Final = 300.0
+"""How long a client is not told the same again."""
+
+WORDS_MAX: Final = 20
+"""Different words to one client in that time; more of them nobody would read."""
+
+TASKS_LOOKED_AT: Final = 2000
+"""Of those that wait, in one step; others are due in the next ones."""
+
+DEPENDENTS_LOOKED_AT: Final = 64
+"""Of a task that nobody waits for itself, until it is found out who waits for it."""
+
+NAMES_TOLD: Final = 5
+"""Workers that are named."""
+
+
+def tell_stranded(core: Core) -> None:
+    """Time has come for those that have waited for so long and wait still.
+
+    Cost: O(those), and for each word O(workers).
+    """
+    state, seconds = core.state, core.settings.stranded_warning_seconds
+    if seconds is None:
+        return
+    untold, nlooked_at = state.untold, 0
+    found: dict[tuple[Client, DemandKey], list[Task]] = {}
+    while untold and untold[0][0] + seconds <= core.now and nlooked_at < TASKS_LOOKED_AT:
+        since, task = untold.popleft()
+        nlooked_at += 1
+        if state.unrunnable.get(task) != since:
+            continue
+        key = demand_key(task.options)
+        for client in _who_waits(state, task):
+            found.setdefault((client, key), []).append(task)
+    for (client, key), tasks in found.items():
+        _tell(core, client, key, tasks, seconds)
+    if untold:
+        core.wake_by(max(core.now, untold[0][0] + seconds))
+
+
+def _tell(core: Core, client: Client, key: DemandKey, tasks: list[Task], seconds: float) -> None:
+    """Say it, unless the client has heard it, or very much."""
+    told = core.state.told_unmet.setdefault(client, {})
+    for before, at in list(told.items()):
+        if at + AGAIN_SECONDS <= core.now:
+            del told[before]
+    if key in told or len(told) >= WORDS_MAX:
+        return
+    options = tasks[0].options
+    workers = [worker for worker in core.state.workers.values() if not worker.is_leaving]
+    if not (workers or options.resources or options.workers):
+        return  # anybody may run it, and it is no news that nobody has come yet
+    told[key] = core.now
+    offered = {
+        name: max((worker.resources.get(name, 0.0) for worker in workers), default=0.0)
+        for name in options.resources
+    }
+    names = [worker.name or worker.address for worker in workers[:NAMES_TOLD]]
+    message = TasksStranded(
+        tasks[0].key,
+        len(tasks),
+        seconds,
+        options.workers,
+        options.resources,
+        len(workers),
+        offered,
+        names,
+        sum(not worker.takes_work for worker in workers),
+    )
+    core.to_client(client, message)
+
+
+def _who_waits(state: SchedulerState, task: Task) -> list[Client]:
+    """The connected clients that want the task, or else what is the nearest to depend on it."""
+    due = deque((task,))
+    seen = {task: None}
+    while due:
+        task = due.popleft()
+        clients = {c: None for c, _ in task.wants if state.clients.get(c.id) is c}
+        if clients:
+            return list(clients)
+        for dependent in task.dependents or ():
+            if len(seen) < DEPENDENTS_LOOKED_AT and dependent not in seen:
+                seen[dependent] = None
+                due.append(dependent)
+    return []
+
+
+def forget_told(core: Core, client: Client) -> None:
+    """A client has gone; once nobody is there, nobody waits to be told."""
+    state = core.state
+    state.told_unmet.pop(client, None)
+    if len(state.clients) == 1:
+        state.untold.clear()
+
+
+def told_are_there(state: SchedulerState) -> Iterator[str]:
+    """Who was told is connected, and those that are to be told are in the order of their times."""
+    for client in state.told_unmet:
+        if state.clients.get(client.id) is not client:
+            yield f"{client} was told of tasks, and has gone"
+    times = [since for since, _ in state.untold]
+    if times != sorted(times):
+        yield "tasks that clients are to be told of are not in the order of their times"
+
+
+HANDLERS = Handlers(client_gone=forget_told, woken=tell_stranded, invariant=told_are_there)

@@ -1,0 +1,322 @@
+"""What does this task wait for, or why did it run where it did?  In lines for people.
+
+Computed when somebody asks, of what is known at that moment.  Cost: O(inputs + workers), and a look
+at the queue, which is bounded.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from shoal.ids import Key, WorkerId
+from shoal.protocol.keys import to_text
+from shoal.protocol.questions import Transition
+from shoal.scheduler.model import reasons
+from shoal.scheduler.model.demands import has_left, offers
+from shoal.scheduler.model.entities import (
+    ERRED,
+    MEMORY,
+    NO_RUN,
+    NO_WORKER,
+    PROCESSING,
+    QUEUED,
+    RELEASED,
+    WAITING,
+    Task,
+    Worker,
+)
+from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.memory import Admission
+from shoal.scheduler.policies.queuing import LateBinding
+from shoal.units import format_nbytes, format_seconds
+
+NAMED_MAX: Final = 4
+"""Workers, inputs and holders that are named in a line; of more, how many there are."""
+
+QUEUE_LOOKED_AT: Final = 10_000
+"""Queued tasks that are looked at to say how many go before one."""
+
+CHAIN_MAX: Final = 1_000
+"""Unfinished inputs of inputs that are followed."""
+
+JUST_NOW_SECONDS: Final = 0.01
+
+PLACED_BECAUSE: Final = {
+    reasons.HAD_ROOM: "of the workers with room, and with what it needs, it had the least to do",
+    reasons.IN_ROW: "it had the tasks before this one, and their results are needed together",
+    reasons.HELD_INPUTS: "it held inputs, and there it was expected to begin first",
+    reasons.AWAY: "it had the least to do: there it was expected to begin first, inputs moved",
+    reasons.FOLLOWED: "it had made the inputs, which are small, and had a thread to spare",
+    reasons.NAMED: "of the workers that may run it, it was expected to begin first there",
+    reasons.ELSEWHERE: "it was not to run where it had been",
+    reasons.FEWEST_ACTORS: "it is an actor, and that worker had the fewest",
+    reasons.EARLY: "it had the least to do as all was placed at once",
+    reasons.RECALLED: "it had nothing to do, and the worker that had it had not begun it",
+    reasons.ROOMIEST: "workers died under it as their memory was full, and this one has the most",
+}
+
+
+class Explaining:
+    """Looks at one scheduler's state; changes nothing."""
+
+    __slots__ = ("admission", "now", "queuing", "state")
+
+    def __init__(
+        self, state: SchedulerState, queuing: LateBinding, admission: Admission, now: float
+    ) -> None:
+        self.state = state
+        self.queuing = queuing
+        self.admission = admission
+        self.now = now
+
+    def lines(
+        self,
+        task: Task,
+        records: Sequence[Transition],
+        moves: Sequence[tuple[float, Key, WorkerId, WorkerId]],
+    ) -> Iterator[str]:
+        """What is to be said of `task`: how it is and why, then where it was placed and why.
+
+        Args:
+            records: of its transitions, those that are still known.
+            moves: of it, from one worker's backlog to another.
+        """
+        yield f"{to_text(task.key)!r} is {_state_of(task)}:"
+        for line in self._why(task):
+            yield "  " + line
+        for line in self._story(task, records, moves):
+            yield "  " + line
+
+    def _why(self, task: Task) -> Iterator[str]:
+        if task.state == WAITING:
+            yield from self._inputs_missing(task)
+        elif task.state == QUEUED:
+            yield from self._queued(task)
+        elif task.state == NO_WORKER:
+            yield from self._unrunnable(task)
+        elif task.state == PROCESSING:
+            yield from self._on_its_worker(task)
+        elif task.state == MEMORY:
+            yield self._held(task)
+        elif task.state == ERRED and task.failure is not None:
+            origin = task.failure.origin
+            of_whom = "" if origin == task.key else f"its input {to_text(origin)!r} failed: "
+            yield of_whom + task.failure.text.strip().partition("\n")[0]
+        elif task.state == RELEASED:
+            yield (
+                "it is about to be begun" if task.is_needed else "nobody wants its result any more"
+            )
+
+    def _inputs_missing(self, task: Task) -> Iterator[str]:
+        """W01: which inputs it waits for, and how far that goes back."""
+        if task.code is None:
+            yield "it is a value that a client is to bring"
+            return
+        missing = [d for d in task.dependencies if d.state != MEMORY]
+        if not missing:
+            yield "it has all inputs, and is about to be placed"
+            return
+        nearest = min(missing, key=lambda d: (_NEARNESS.get(d.state, 9), d.nwaiting))
+        where = "" if nearest.worker is None else f" on {_names([nearest.worker])}"
+        yield (
+            f"it waits for {len(missing)} of {len(task.dependencies)} inputs; the nearest is "
+            f"{to_text(nearest.key)!r} ({nearest.state}{where})"
+        )
+        chain, seconds = self._chain(nearest)
+        if chain > 1:
+            yield f"before that one are {chain - 1} more in a row, {format_seconds(seconds)} in all"
+
+    def _chain(self, task: Task) -> tuple[int, float]:
+        """How many unfinished tasks follow each other up to `task`, and how long they take."""
+        length, us = 0, 0
+        following: Task | None = task
+        while following is not None and length < CHAIN_MAX:
+            length += 1
+            us += self.queuing.expected_us(following)
+            following = next((d for d in following.dependencies if d.state != MEMORY), None)
+        return length, us * 1e-6
+
+    def _queued(self, task: Task) -> Iterator[str]:
+        """W02, W05, W07: what keeps it here, though it is ready."""
+        workers = list(self.state.workers.values())
+        if not workers:
+            yield "no worker is there"
+            return
+        able = [worker for worker in workers if worker.takes_work]
+        if len(able) < len(workers):
+            yield from _not_taking(workers)
+        options = task.options
+        reached = self.state.limits.reached(options.limits) if options.limits else ""
+        if reached:
+            nruns = self.state.limits.nruns.get(reached, 0)
+            yield f"of the tasks that name {reached!r} no more may run at once: {nruns} do"
+        if options.workers:
+            named = self.state.workers_named(options.workers)
+            able = [w for w in able if w in named or options.allow_other_workers]
+        if options.resources:
+            enough = [w for w in able if offers(w, options.resources)]
+            free = [w for w in enough if has_left(w, options.resources)]
+            needs = _amounts(options.resources)
+            yield (
+                f"it needs {needs}: {len(enough)} of {len(able)} workers have so much, "
+                f"{len(free)} of them have it left now"
+            )
+            able = free
+        open_ones = [worker for worker in able if self.queuing.has_room(worker)]
+        if task.prefix.weighs:
+            for worker in islice(open_ones, NAMED_MAX):
+                why = self.admission.why_not(task, worker, self.now)
+                if why:
+                    yield f"{_names([worker])}: {why}"
+        if able and not open_ones:
+            nthreads = sum(worker.nthreads for worker in able)
+            yield f"the {nthreads} threads of {_names(able)} have enough to do"
+        if not (options.resources or options.limits):
+            yield self._place_in_line(task)
+
+    def _place_in_line(self, task: Task) -> str:
+        ahead = nseen = 0
+        runs = (queued for _, _, run in self.state.queue.runs for queued in run)
+        for queued in islice(runs, QUEUE_LOOKED_AT):
+            nseen += 1
+            ahead += queued.state == QUEUED and queued.priority < task.priority
+        more = "at least " if nseen == QUEUE_LOOKED_AT else ""
+        return f"{more}{ahead} queued tasks go before it"
+
+    def _unrunnable(self, task: Task) -> Iterator[str]:
+        """W05, W06, W12: nobody who is there may run it."""
+        workers = list(self.state.workers.values())
+        since = self.state.unrunnable.get(task)
+        seconds = 0.0 if since is None else self.now - since
+        waited = f", for {format_seconds(seconds)} now" if seconds >= JUST_NOW_SECONDS else ""
+        if not workers:
+            yield f"no worker is there{waited}"
+            return
+        options = task.options
+        candidates = workers
+        if options.workers:
+            named = self.state.workers_named(options.workers)
+            names = ", ".join(map(str, options.workers[:NAMED_MAX]))
+            if not named:
+                yield (
+                    f"it may run on {names} only, and none of that name or address is there"
+                    f"{waited}; there are {_names(workers)}"
+                )
+                if not options.allow_other_workers:
+                    return
+            else:
+                candidates = list(named)
+        yield from _not_taking(candidates)
+        if options.resources:
+            most = ", ".join(
+                f"{name}={max(worker.resources.get(name, 0.0) for worker in candidates):g}"
+                for name in options.resources
+            )
+            yield (
+                f"it needs {_amounts(options.resources)} of one worker, and none has so much"
+                f"{waited}; the most that one has: {most}"
+            )
+
+    def _on_its_worker(self, task: Task) -> Iterator[str]:
+        """W03, W04: how far it is where it was placed."""
+        worker = task.worker
+        if worker is None:
+            return
+        expected = format_seconds(self.queuing.expected_us(task) * 1e-6)
+        if task.run == NO_RUN:
+            ahead = [t for t in worker.processing if t.priority < task.priority]
+            us = sum(worker.processing[other] for other in ahead) / worker.nthreads
+            yield (
+                f"it is placed on {_names([worker])} and not sent: {len(ahead)} tasks go before it "
+                f"there, {format_seconds(us * 1e-6)} of work; another worker may take it"
+            )
+            if not worker.takes_work:
+                yield from _not_taking([worker])
+            elif task.prefix.weighs:
+                why = self.admission.why_not(task, worker, self.now)
+                if why:
+                    yield why
+            return
+        before = sum(other.run != NO_RUN and other.run < task.run for other in worker.processing)
+        if before >= worker.nbegun_max:
+            yield f"{_names([worker])} has it, and runs {worker.nthreads} others first"
+        else:
+            yield f"{_names([worker])} runs it, or fetches what it needs; such take {expected}"
+        lacks = [d for d in task.dependencies if d.value is None and d not in worker.has_what]
+        if lacks:
+            nbytes = sum(max(0, d.nbytes) for d in lacks)
+            holders = dict.fromkeys(h for d in lacks for h in islice(d.who_has or (), NAMED_MAX))
+            yield (
+                f"{len(lacks)} inputs come from elsewhere, {format_nbytes(nbytes)} "
+                f"from {_names(holders)}"
+            )
+
+    def _held(self, task: Task) -> str:
+        size = format_nbytes(max(0, task.nbytes))
+        if task.who_has:
+            return f"its result, {size}, is on {_names(task.who_has)}"
+        return f"its result, {size}, is with the scheduler"
+
+    def _story(
+        self,
+        task: Task,
+        records: Sequence[Transition],
+        moves: Sequence[tuple[float, Key, WorkerId, WorkerId]],
+    ) -> Iterator[str]:
+        """Where it was placed the last time, and why."""
+        placed = next((r for r in reversed(records) if r.finish == PROCESSING and r.why), None)
+        if placed is None:
+            return
+        number, reason = divmod(placed.why, reasons.STEPS)
+        because = PLACED_BECAUSE.get(reason, "")
+        yield f"placed {self._ago(placed.at)} on {self._name(WorkerId(number))}: {because}"
+        for at, _, victim, thief in moves:
+            if at >= placed.at:
+                yield (
+                    f"taken {self._ago(at)} by {self._name(thief)}, which had "
+                    f"nothing to do, from {self._name(victim)}, which would have come to it later"
+                )
+
+    def _ago(self, at: float) -> str:
+        seconds = self.now - at
+        return f"{format_seconds(seconds)} ago" if seconds >= JUST_NOW_SECONDS else "just now"
+
+    def _name(self, number: WorkerId) -> str:
+        worker = self.state.worker_by_id.get(number)
+        return "a worker that has left" if worker is None else _names([worker])
+
+
+_NEARNESS: Final = {PROCESSING: 0, QUEUED: 1, NO_WORKER: 2, WAITING: 3, RELEASED: 4}
+
+
+def _state_of(task: Task) -> str:
+    if task.state == PROCESSING:
+        return "placed (processing)" if task.run == NO_RUN else "sent (processing)"
+    return task.state
+
+
+def _not_taking(workers: Sequence[Worker]) -> Iterator[str]:
+    """Those that are given nothing, and why."""
+    paused = [worker for worker in workers if worker.is_paused and not worker.is_leaving]
+    if paused:
+        why = next((f" ({worker.pause_why})" for worker in paused if worker.pause_why), "")
+        yield (
+            f"{len(paused)} of {len(workers)} workers are paused and begin nothing: "
+            f"{_names(paused)}{why}"
+        )
+    leaving = [worker for worker in workers if worker.is_leaving]
+    if leaving:
+        yield f"{len(leaving)} of {len(workers)} workers are about to leave: {_names(leaving)}"
+
+
+def _amounts(resources: dict[str, float]) -> str:
+    return ", ".join(f"{name}={amount:g}" for name, amount in resources.items())
+
+
+def _names(workers: Iterable[Worker]) -> str:
+    """What they are called, as far as they are few."""
+    named = list(workers)
+    text = ", ".join(worker.name for worker in named[:NAMED_MAX])
+    more = len(named) - NAMED_MAX
+    called = "worker" if len(named) == 1 else "workers"
+    return f"{called} {text} and {more} more" if more > 0 else f"{called} {text}"

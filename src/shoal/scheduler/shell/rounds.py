@@ -1,0 +1,330 @@
+"""Rounds over the copies of results: the machine's own, and policies that programs bring.
+
+As long as nothing is asked for but that copies which nobody needs are dropped, the machine does so
+by itself.  Policies of others run here, on the scheduler's loop: they look at views and suggest;
+what makes sense of it becomes one event of the machine.  Names are upstream's where programs use
+them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator
+from importlib import import_module
+from typing import Any, Final, cast
+
+from shoal import config
+from shoal.observe.views import TaskView, WorkerView
+from shoal.protocol import replicas
+from shoal.scheduler.machine.step import SchedulerMachine
+from shoal.scheduler.model.entities import MEMORY, Task, Worker
+from shoal.scheduler.model.reduction import Suggested
+from shoal.scheduler.policies.measures import MEASURES
+from shoal.scheduler.policies.reduction import choose_dropper, choose_recipient, uses_of
+from shoal.scheduler.shell.errors import MeasureUnknown, NoSuggestion
+from shoal.units import to_seconds
+
+logger = logging.getLogger("shoal.scheduler.rounds")
+
+REPLICATE: Final = "replicate"
+DROP: Final = "drop"
+
+_OLD_NAMES: Final = "distributed.active_memory_manager"
+_NAMED: Final = "shoal.compat.active_memory"
+
+Pending = dict[TaskView, tuple[set[WorkerView], set[WorkerView]]]
+
+
+class Rounds:
+    """Runs policies every so often, or when it is asked to, and has done what they suggest."""
+
+    interval: float
+    """Seconds between two rounds."""
+    measure: str
+    """What of workers' memory is compared."""
+
+    def __init__(
+        self,
+        scheduler: Any,
+        policies: Iterable[Any] | None = None,
+        *,
+        measure: str | None = None,
+        register: bool = True,
+        start: bool | None = None,
+        interval: float | str | None = None,
+    ) -> None:
+        """What is None is as the settings have it.
+
+        Args:
+            scheduler: whose results these are about; it runs in this process.
+            policies: each with a generator `run()` of suggestions.
+            measure: of a worker's memory, to compare workers by.
+            register: be the one that clients steer, instead of the one that was.
+            start: begin the rounds at once.
+            interval: seconds, or a text such as "2s".
+
+        Raises:
+            MeasureUnknown: there is no such measure (a ValueError).
+            Exception: a policy of the settings can't be made.
+        """
+        settings = config.read(config.Replicas)
+        self.scheduler = scheduler
+        self.measure = settings.measure if measure is None else measure
+        if self.measure not in MEASURES:
+            raise MeasureUnknown(self.measure, list(MEASURES))
+        self.interval = to_seconds(settings.interval_seconds if interval is None else interval)
+        self.policies: set[Any] = set()
+        self.pending: Pending = {}
+        """In a round: task -> who shall get a copy, and who shall drop one."""
+        self.workers_memory: dict[WorkerView, int] = {}
+        """In a round: bytes of each, once what is pending is done."""
+        self._is_on = False  # rounds come by themselves, and it is not the machine that has them
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_registered = register
+        chosen = _policies_of(settings.policies) if policies is None else policies
+        for policy in chosen:
+            self.add_policy(policy)
+        if register:
+            self._take_over()
+        if settings.enabled if start is None else start:
+            self.start()
+
+    # --- when ----------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether rounds come by themselves."""
+        return self._is_on or (self._is_plain and self._machine.state.reduction.is_on)
+
+    def start(self) -> None:
+        """Have rounds from now on, the first after one interval; nothing happens if there are."""
+        if not self.running:
+            self._begin()
+
+    def stop(self) -> None:
+        """Have no more of them; what is under way comes to its end."""
+        self.close()
+        if self._is_registered and self._machine.state.reduction.is_on:
+            self._step(self._machine.reduce_replicas, None)
+
+    def run_once(self) -> None:
+        """Have one round now; what it decides is done soon."""
+        if self._is_plain:
+            self._step(self._machine.reduce_replicas_now)
+            return
+        state = self._machine.state
+        measure = MEASURES[self.measure]
+        self.workers_memory = {WorkerView(w): measure(w) for w in state.workers.values()}
+        try:
+            for policy in list(self.policies):
+                try:
+                    self._run(policy)
+                except Exception:
+                    logger.exception("The policy %r for copies of results has raised", policy)
+            if self.pending:
+                self._step(self._machine.enact, self._suggested())
+        finally:
+            self.pending = {}
+            self.workers_memory = {}
+
+    def amm_handler(self, method: str) -> bool | None:
+        """Do what a client asks for by name: start, stop, run_once or running.
+
+        Raises:
+            ValueError: none of these.
+        """
+        match method:
+            case replicas.START:
+                self.start()
+            case replicas.STOP:
+                self.stop()
+            case replicas.RUN_ONCE:
+                self.run_once()
+            case replicas.RUNNING:
+                return self.running
+            case _:
+                raise ValueError(
+                    f"{method!r} is none of start, stop, run_once and running, which are what can "
+                    "be asked for."
+                )
+        return None
+
+    def add_policy(self, policy: Any) -> None:
+        """Ask it, too, from the next round on.
+
+        Raises:
+            TypeError: it has no method `run`.
+        """
+        if not callable(getattr(policy, "run", None)):
+            raise TypeError(f"Expected a policy with a method `run`; got {policy!r}")
+        was_running = bool(self.policies) and self.running
+        if was_running:
+            self.stop()
+        self.policies.add(policy)
+        setattr(policy, "manager", self)  # noqa: B010 -- what policies know us by, not a name here
+        if was_running:
+            self._begin()
+
+    def close(self) -> None:
+        """The scheduler closes: no round comes any more."""
+        self._is_on = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # --- within ---------------------------------------------------------------------------------
+
+    @property
+    def _machine(self) -> SchedulerMachine:
+        return cast(SchedulerMachine, self.scheduler.machine)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the machine itself does all that is asked for."""
+        if not self._is_registered or self.measure != self._machine.state.settings.replica_measure:
+            return False
+        return bool(self.policies) and all(
+            "is_of_the_machine" in type(policy).__dict__ for policy in self.policies
+        )
+
+    def _take_over(self) -> None:
+        """Be the one that clients steer."""
+        before = self.scheduler.__dict__.get("rounds")
+        if before is not None:
+            before.stop()
+            before._is_registered = False
+        self.scheduler.rounds = self
+        extensions = self.scheduler.__dict__.get("extensions")
+        if extensions is not None:
+            extensions["amm"] = self
+        if self._machine.state.reduction.is_on and not self._is_plain:
+            self._step(self._machine.reduce_replicas, None)
+
+    def _begin(self) -> None:
+        if self._is_plain:
+            self._step(self._machine.reduce_replicas, self.interval)
+        else:
+            self._is_on = True
+            self._plan()
+
+    def _plan(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self.interval, self._tick)
+
+    def _tick(self) -> None:
+        if not self.scheduler.membership.stepping.is_open:  # it has closed
+            self.close()
+            return
+        try:
+            self.run_once()
+        finally:
+            if self._is_on:
+                self._plan()
+
+    def _step(self, event: Callable[..., None], *args: Any) -> None:
+        stepping = self.scheduler.membership.stepping
+        if stepping.is_open:
+            stepping.step(event, *args, stepping.now())
+
+    def _run(self, policy: Any) -> None:
+        """Ask one policy until it has nothing more to say; it hears what becomes of each."""
+        suggestions: Iterator[Any] = iter(policy.run())
+        send = getattr(suggestions, "send", None)
+        chosen: WorkerView | None = None
+        try:
+            while True:
+                suggestion = next(suggestions) if send is None else send(chosen)
+                chosen = self._weigh(*_read(suggestion))
+        except StopIteration:
+            return
+
+    def _weigh(
+        self, op: str, task: Task, candidates: Collection[Worker] | None
+    ) -> WorkerView | None:
+        """Which worker does what is suggested; None: it makes no sense, or nobody can."""
+        state = self._machine.state
+        if state.tasks.get(task.key) is not task or task.state != MEMORY or task.options.actor:
+            return None
+        view = TaskView(task)
+        copies, drops = self.pending.get(view, (set(), set()))
+        asked = state.workers.values() if candidates is None else candidates
+        there = [worker for worker in asked if state.workers.get(worker.address) is worker]
+        if op == REPLICATE:
+            taken = {worker: None for worker in there if WorkerView(worker) in copies}
+            coming = taken | dict(state.copies.on_way.get(task, {}))
+            chosen = choose_recipient(task, there, coming, self._memory_of)
+        else:
+            uses = uses_of(task)
+            if uses is None:
+                return None
+            gone = {w: None for w in task.who_has or () if WorkerView(w) in drops}
+            chosen = choose_dropper(task, uses, there, gone, self._memory_of)
+        if chosen is None:
+            return None
+        found = WorkerView(chosen)
+        self.pending[view] = copies, drops
+        (copies if op == REPLICATE else drops).add(found)
+        nbytes = max(0, task.nbytes)
+        before = self.workers_memory.get(found, 0)
+        self.workers_memory[found] = max(0, before + (nbytes if op == REPLICATE else -nbytes))
+        return found
+
+    def _memory_of(self, worker: Worker) -> int:
+        return self.workers_memory.get(WorkerView(worker), 0)
+
+    def _suggested(self) -> Suggested:
+        """What is pending, with the entities that are meant, in the order in which it came."""
+        workers = self._machine.state.workers
+
+        def ordered(views: set[WorkerView]) -> dict[Worker, None]:
+            return {worker: None for worker in workers.values() if WorkerView(worker) in views}
+
+        return Suggested(
+            {_entity(task): ordered(copies) for task, (copies, _) in self.pending.items()},
+            {_entity(task): ordered(drops) for task, (_, drops) in self.pending.items()},
+        )
+
+
+def plain_rounds(scheduler: Any) -> Rounds:
+    """Those of a scheduler whose settings ask for what the machine does by itself."""
+    state = scheduler.machine.state
+    return Rounds(
+        scheduler,
+        [import_module(_NAMED).ReduceReplicas()],
+        measure=state.settings.replica_measure,
+        interval=state.reduction.interval_seconds,
+        start=False,
+    )
+
+
+def _entity(view: Any) -> Any:
+    """What a view shows."""
+    return view._entity
+
+
+def _read(suggestion: Any) -> tuple[str, Task, list[Worker] | None]:
+    """What is suggested, of entities.
+
+    Raises:
+        NoSuggestion: it is none.
+    """
+    match suggestion:
+        case (str(op), TaskView() as task, *rest) if op in (REPLICATE, DROP) and len(rest) < 2:
+            candidates = rest[0] if rest else None
+        case _:
+            raise NoSuggestion(suggestion)
+    if candidates is None:
+        return op, _entity(task), None
+    return op, _entity(task), [_entity(w) for w in candidates if isinstance(w, WorkerView)]
+
+
+def _policies_of(rows: Iterable[dict[str, Any]]) -> list[Any]:
+    """The policies that settings name, each called with the rest of its row."""
+    found = []
+    for row in rows:
+        arguments = dict(row)
+        module, _, name = str(arguments.pop("class")).rpartition(".")
+        if module == _OLD_NAMES:
+            module = _NAMED  # the same, whether or not the drop-in is installed
+        found.append(getattr(import_module(module), name)(**arguments))
+    return found

@@ -1,0 +1,138 @@
+"""Clients are told of tasks that nobody may run, once these have waited for a while."""
+
+import pytest
+
+from shoal.protocol.membership import ResourcesChanged
+from shoal.protocol.messages import TaskOptions
+from tests.scenes.scheduler.scene import Scene
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene(stranded_warning_seconds=3.0)
+
+
+def needs(**resources: float) -> TaskOptions:
+    return TaskOptions(resources=resources)
+
+
+def test_who_waits_for_what_nobody_has_is_told_once_for_all_such_tasks(scene: Scene) -> None:
+    """Case C007."""
+    scene.join("a", resources={"gpu": 1.0})
+    scene.submit(x=[], y=[], z=[], options=needs(mem=2.0))
+    scene.advance(2.9)
+    assert scene.take() == []
+    scene.advance(0.2)
+    assert scene.take() == ["c: x and 2 stranded: {'mem': 2.0}, 1 workers"]
+    scene.submit(w=[], options=needs(mem=2.0))
+    scene.advance(10)
+    assert scene.take() == []
+    scene.from_worker("a", ResourcesChanged({"mem": 2.0}))
+    assert scene.take() == ["a: run x #1"]
+
+
+def test_the_same_is_told_when_a_worker_is_named_that_is_not_there(scene: Scene) -> None:
+    """Case C008."""
+    scene.workers("a")
+    scene.submit(x=[], options=TaskOptions(workers=["typo"]))
+    scene.advance(3.1)
+    assert scene.take() == ["c: x and 0 stranded: {'typo': 1}, 1 workers"]
+    scene.workers("typo")
+    assert scene.take() == ["typo: run x #1"]
+
+
+def test_whoever_waits_for_what_depends_on_it_is_told(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(wanted=["z"], x=[], y=["x"], z=["y"], options=needs(mem=2.0))
+    scene.advance(3.1)
+    assert scene.take() == ["c: x and 0 stranded: {'mem': 2.0}, 1 workers"]
+
+
+def test_each_client_that_waits_is_told(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[], options=needs(mem=2.0))
+    scene.want("x", client="d")
+    scene.advance(3.1)
+    assert [line[:1] for line in scene.take()] == ["c", "d"]
+
+
+def test_nobody_is_told_of_what_was_run_or_let_go_in_time(scene: Scene) -> None:
+    scene.join("a", resources={"gpu": 1.0})
+    scene.submit(x=[], options=needs(mem=2.0))
+    scene.submit(y=[], options=needs(mem=3.0))
+    scene.advance(1)
+    scene.release("y")
+    scene.join("b", resources={"mem": 2.0})
+    scene.take()
+    scene.advance(5)
+    assert scene.take() == []
+
+
+def test_it_is_told_again_after_some_minutes(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[], options=needs(mem=2.0))
+    scene.advance(3.1)
+    scene.take()
+    scene.advance(280)
+    scene.submit(y=[], options=needs(mem=2.0))
+    scene.heartbeat("a")
+    scene.advance(15)
+    assert scene.take() == []
+    scene.heartbeat("a")
+    scene.advance(10)
+    scene.submit(z=[], options=needs(mem=2.0))
+    scene.advance(3.1)
+    assert scene.take() == ["c: z and 0 stranded: {'mem': 2.0}, 1 workers"]
+
+
+def test_not_too_much_is_told_to_one_client(scene: Scene) -> None:
+    scene.workers("a")
+    for i in range(100):
+        scene.submit(**{f"x{i}": []}, options=needs(mem=2.0 + i))
+    scene.advance(3.1)
+    assert len(scene.take()) == 20
+
+
+def test_very_many_tasks_are_looked_at_in_several_steps(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(**{f"x{i}": [] for i in range(4500)}, options=needs(mem=2.0))
+    before = scene.machine.nsteps
+    scene.advance(3.1)
+    assert scene.machine.nsteps - before >= 3
+    assert len(scene.take()) == 1
+    assert not scene.machine.state.untold
+
+
+def test_without_the_setting_nobody_is_told() -> None:
+    scene = Scene(stranded_warning_seconds=None)
+    scene.workers("a")
+    scene.submit(x=[], options=needs(mem=2.0))
+    scene.advance(60)
+    assert scene.take() == []
+
+
+def test_once_all_clients_have_gone_nothing_is_kept_of_it(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[], options=needs(mem=2.0))
+    scene.lose_client("c")
+    assert not scene.machine.state.untold
+
+
+def test_those_that_are_stranded_again_and_again_are_kept_once(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[], options=needs(mem=2.0))
+    for _ in range(1000):
+        scene.join("b", resources={"mem": 2.0})
+        scene.lose("b", expected=True)
+    assert len(scene.machine.state.untold) < 300
+
+
+def test_that_there_are_no_workers_yet_is_no_news(scene: Scene) -> None:
+    """As with tasks that any worker may run; what needs a certain one is another matter."""
+    scene.submit(x=[], options=TaskOptions(limits={"db": 1}))
+    scene.submit(y=[])
+    scene.advance(10)
+    assert scene.take() == []
+    scene.submit(z=[], options=needs(mem=2.0))
+    scene.advance(10)
+    assert scene.take() == ["c: z and 0 stranded: {'mem': 2.0}, 0 workers"]

@@ -1,0 +1,278 @@
+"""Rounds over copies beside the machine: policies of programs, and how clients steer them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import dask
+import pytest
+
+from shoal import Client, Scheduler, Worker
+from shoal.compat.active_memory import (
+    ActiveMemoryManagerPolicy,
+    ReduceReplicas,
+    RetireWorker,
+    Suggestion,
+)
+from shoal.scheduler.shell.errors import MeasureUnknown
+from shoal.scheduler.shell.rounds import Rounds
+from tests.until import until
+
+POLICIES = "distributed.scheduler.active-memory-manager.policies"
+
+
+class Suggesting(ActiveMemoryManagerPolicy):
+    """Suggests what it was made with, and keeps what it hears."""
+
+    def __init__(self, *suggested: Callable[[Any], Any]) -> None:
+        self.suggested = suggested
+        self.heard: list[Any] = []
+        self.pending: list[Any] = []
+
+    def run(self) -> Iterator[Any]:
+        for make in self.suggested:
+            self.heard.append((yield make(self.manager.scheduler)))
+            self.pending.append({task.key: sides for task, sides in self.manager.pending.items()})
+
+
+def of_x(op: str, *workers: Worker) -> Callable[[Any], Suggestion]:
+    """That something be done about x, by one of these workers."""
+    addresses = [worker.address for worker in workers]
+    return lambda scheduler: Suggestion(
+        op,  # type: ignore[arg-type]
+        scheduler.tasks["x"],
+        {scheduler.workers[address] for address in addresses} or None,
+    )
+
+
+@asynccontextmanager
+async def three() -> AsyncIterator[tuple[Any, Scheduler, list[Worker]]]:
+    """A client, a scheduler that begins no rounds by itself, and three workers; x is on one."""
+    with dask.config.set({"distributed.scheduler.active-memory-manager.start": False}):
+        async with (
+            Scheduler(protocol="inproc", validate=True) as scheduler,
+            Worker(scheduler.address, name="a", nthreads=1) as a,
+            Worker(scheduler.address, name="b", nthreads=1) as b,
+            Worker(scheduler.address, name="d", nthreads=1) as d,
+            Client(scheduler.address, asynchronous=True, set_as_default=False) as client,
+        ):
+            client.x = client.submit(bytes, 10_000, key="x", workers=["a"])
+            await client.x
+            yield client, scheduler, [a, b, d]
+
+
+async def holders(scheduler: Scheduler, n: int) -> set[str]:
+    """Names of those that hold x, once so many do."""
+    found: set[str] = set()
+
+    def are_there() -> bool:
+        found.clear()
+        found.update(worker.name for worker in scheduler.tasks["x"].who_has)
+        return len(found) == n
+
+    await until(are_there)
+    return found
+
+
+def play(scenario: Callable[..., Any]) -> None:
+    async def played() -> None:
+        async with three() as parts:
+            await scenario(*parts)
+
+    asyncio.run(played())
+
+
+def test_clients_begin_end_and_ask_for_rounds() -> None:
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        assert await client.amm.running() is False
+        await client.amm.start()
+        assert scheduler.machine.state.reduction.is_on
+        assert await client.amm.running() is True
+        await client.amm.stop()
+        assert await client.amm.running() is False
+        assert not scheduler.machine.state.reduction.is_on
+        assert await client.scheduler.amm_handler(method="running") is False
+        with pytest.raises(ValueError, match="'dance' is none of start, stop, run_once"):
+            await client.scheduler.amm_handler(method="dance")
+
+    play(scenario)
+
+
+def test_one_round_drops_what_runs_have_fetched_and_nobody_needs() -> None:
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        assert await client.submit(len, client.x, workers=["b"]) == 10_000
+        assert await holders(scheduler, 2) == {"a", "b"}
+        await client.amm.run_once()
+        await holders(scheduler, 1)
+
+    play(scenario)
+
+
+def test_a_policy_hears_who_was_chosen_and_its_copies_are_made_and_dropped() -> None:
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        a, b, _ = workers
+        copying = Suggesting(
+            of_x("replicate", b), of_x("replicate", b), of_x("replicate"), of_x("drop")
+        )
+        rounds = Rounds(scheduler, {copying}, start=False)
+        assert scheduler.extensions["amm"] is rounds
+        await client.amm.run_once()
+        names = [None if view is None else view.name for view in copying.heard]
+        assert names == ["b", None, "d", None]  # b gets one already, and the last copy stays
+        copies, drops = copying.pending[2]["x"]
+        assert ({view.name for view in copies}, drops) == ({"b", "d"}, set())
+        assert not rounds.pending
+        await holders(scheduler, 3)
+        dropping = Suggesting(of_x("drop", a), of_x("drop", a), of_x("drop"), of_x("drop"))
+        Rounds(scheduler, {dropping}, start=False).run_once()
+        heard = [None if view is None else view.name for view in dropping.heard]
+        assert heard[:2] == ["a", None]
+        assert heard[3] is None
+        assert len(await holders(scheduler, 1)) == 1
+
+    play(scenario)
+
+
+def test_a_policy_that_raises_or_suggests_nonsense_is_named_and_stops_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(Suggesting):
+        def run(self) -> Iterator[Any]:
+            raise RuntimeError("no idea")
+
+    class Babbling(Suggesting):
+        def run(self) -> Iterator[Any]:
+            yield "drop", "x"
+
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        last = Suggesting(of_x("replicate"))
+        rounds = Rounds(scheduler, [Broken(), Babbling()], start=False)
+        rounds.add_policy(last)
+        with caplog.at_level(logging.ERROR, "shoal.scheduler"):
+            rounds.run_once()
+        told = {record.getMessage() for record in caplog.records}
+        assert told == {
+            f"The policy {name}() for copies of results has raised"
+            for name in ("Broken", "Babbling")
+        }
+        assert "Suggestion(" in caplog.text
+        await holders(scheduler, 2)
+
+    play(scenario)
+
+
+def test_policies_of_settings_run_again_and_again_until_they_are_stopped() -> None:
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        policy = Suggesting(of_x("replicate"))
+        rounds = Rounds(scheduler, [policy], start=True, interval="1ms")
+        assert await client.amm.running() is True
+        await holders(scheduler, 3)
+        await client.amm.stop()
+        nrounds = len(policy.heard)
+        assert not rounds.running
+        await client.amm.run_once()
+        assert len(policy.heard) == nrounds + 1
+
+    play(scenario)
+
+
+def test_a_policy_beside_the_machines_own_has_both_run_by_the_clock() -> None:
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        scheduler.rounds.start()
+        assert scheduler.machine.state.reduction.is_on
+        scheduler.rounds.interval = 0.001
+        scheduler.rounds.add_policy(Suggesting(of_x("replicate")))
+        assert not scheduler.machine.state.reduction.is_on
+        assert scheduler.rounds.running
+        with pytest.raises(TypeError, match="a method `run`; got 7"):
+            scheduler.rounds.add_policy(7)
+        await holders(scheduler, 2)  # and then one again, by the other policy
+        scheduler.rounds.stop()
+        assert not scheduler.rounds.running
+
+    play(scenario)
+
+
+def test_settings_name_policies_with_their_arguments() -> None:
+    rows = [
+        {"class": "distributed.active_memory_manager.ReduceReplicas"},
+        {"class": "distributed.active_memory_manager.RetireWorker", "address": "tcp://h:1"},
+    ]
+
+    async def scenario() -> None:
+        async with Scheduler(protocol="inproc") as scheduler:
+            found = sorted(map(repr, scheduler.extensions["amm"].policies))
+            assert found == ["ReduceReplicas()", "RetireWorker('tcp://h:1')"]
+            assert scheduler.extensions["amm"].running
+        assert not scheduler.extensions["amm"].running
+
+    with dask.config.set({POLICIES: rows}):
+        asyncio.run(scenario())
+    with (
+        dask.config.set({POLICIES: [{"class": "shoal.nowhere.Policy"}]}),
+        pytest.raises(ModuleNotFoundError, match="nowhere"),
+    ):
+        asyncio.run(scenario())
+
+
+def test_a_derived_policy_is_asked_and_not_replaced_by_the_machine() -> None:
+    class Half(ReduceReplicas):
+        def run(self) -> Iterator[Any]:
+            for suggestion in super().run():
+                self.manager.seen.append(suggestion.ts.key)
+                yield suggestion
+
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        rounds: Any = Rounds(scheduler, [Half()], start=False)
+        rounds.seen = []
+        await client.submit(len, client.x, workers=["b"])
+        await holders(scheduler, 2)
+        rounds.run_once()
+        assert rounds.seen == ["x"]
+        await holders(scheduler, 1)
+
+    play(scenario)
+
+
+def test_the_policy_of_upstreams_retirement_moves_all_and_leaves_by_itself() -> None:
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        policy = RetireWorker(workers[0].address)
+        rounds = Rounds(scheduler, [policy], start=False)
+        rounds.run_once()
+        assert not policy.done()
+        await holders(scheduler, 2)
+        rounds.run_once()
+        assert "a" not in await holders(scheduler, 1)
+        assert policy.done()
+        assert not rounds.policies
+        assert not policy.no_recipients
+
+    play(scenario)
+
+
+def test_that_policy_says_so_where_nobody_can_take_what_is_left() -> None:
+    async def scenario() -> None:
+        async with (
+            Scheduler(protocol="inproc") as scheduler,
+            Worker(scheduler.address, nthreads=1) as worker,
+            Client(scheduler.address, asynchronous=True, set_as_default=False) as client,
+        ):
+            x = await client.scatter(1, hash=False)
+            policy = RetireWorker(worker.address)
+            rounds = Rounds(scheduler, [policy], start=False)
+            rounds.run_once()
+            assert policy.no_recipients
+            assert not rounds.policies
+            assert not policy.done()
+            del x
+
+    asyncio.run(scenario())
+
+
+def test_a_measure_that_does_not_exist_is_told() -> None:
+    with pytest.raises(MeasureUnknown, match=r"no measure 'hope' .*: optimistic, managed"):
+        Rounds(Scheduler(protocol="inproc"), measure="hope")
