@@ -10,7 +10,9 @@ from shoal.protocol.actors import ActorsLost, ExplainActor
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.directions import answered
 from shoal.protocol.holding import TaskRetried
+from shoal.protocol.limits import TasksStranded
 from shoal.protocol.membership import AwaitWorkers
+from shoal.protocol.memory import AllPaused
 from shoal.protocol.messages import (
     ClientWelcome,
     Message,
@@ -35,6 +37,8 @@ from shoal.sim.specs import TaskSpec, Value, from_bytes, function_payload
 from shoal.sim.stage import Stage
 from shoal.sim.trading import Trading
 from shoal.sim.wire import FROM_CLIENT
+
+_OF_NO_MATTER = Replicas | Shutdown | ActorsLost | TasksStranded | AllPaused
 
 Resolved = ClientWelcome | TaskInMemory | TaskErred | TaskLost | TaskRetried | TaskCancelled
 
@@ -298,7 +302,7 @@ class ClientActor:
                 self._answered(message)
             elif isinstance(message, Refusal):
                 self._refused(message)
-            elif not isinstance(message, Replicas | Shutdown | ActorsLost):
+            elif not isinstance(message, _OF_NO_MATTER):
                 self.stage.fail("vocabulary", f"a client is told {message!r}")
         self.flush()
 

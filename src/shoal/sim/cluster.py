@@ -23,13 +23,15 @@ class Place:
         self.plan = plan
         self.address = worker_name(index)
         self.worker: WorkerActor | None = None
+        self.had_bytes = 0  # the process before, if its memory was full
         self.nlives = 0
 
     def start(self) -> None:
         """A new process takes the place, unless one is there."""
         if self.worker is None:
             self.nlives += 1
-            self.worker = WorkerActor(self.cluster, self.address, self.nlives, self.plan)
+            had_bytes, self.had_bytes = self.had_bytes, 0
+            self.worker = WorkerActor(self.cluster, self.address, self.nlives, self.plan, had_bytes)
             self.worker.start()
 
     def crash(self) -> None:
@@ -108,7 +110,7 @@ class Cluster(Stage):
     def restart_scheduler(self) -> None:
         """The scheduler's process dies; one that knows nothing takes its place."""
         old = self.scheduler
-        self.oracle = Oracle(self.specs)
+        self.oracle = Oracle(self.specs, self.plan.memory_max)
         self.trades = Trades()
         self.epoch = Epoch(self.epoch + 1)
         self.scheduler = SchedulerActor(self)
@@ -121,6 +123,14 @@ class Cluster(Stage):
         connection = self.network.connect(place, SCHEDULER)
         self.scheduler.accept(connection.b)
         return connection.a
+
+    def memory_is_full(self, address: str, nbytes: int) -> None:
+        """A worker's nanny ends its process, and starts another one."""
+        for place in self.places:
+            if place.address == address:
+                place.crash()
+                place.had_bytes = nbytes
+                self.world.after(0.05, place.start)
 
     def close_worker(self, address: str) -> None:
         """The scheduler has sent a worker away; its nanny starts another one."""

@@ -14,10 +14,12 @@ from shoal.sim.plan import (
     Fault,
     Freeze,
     LetGo,
+    Pause,
     RestartScheduler,
     Retire,
     SlowLink,
     SlowWorker,
+    Spill,
     Stall,
 )
 
@@ -91,7 +93,7 @@ class Drawer:
                 fault,
                 befalls_other=dice.random() < 0.5,
             )
-            if isinstance(fault, MAY_WAIT)
+            if isinstance(fault, MAY_WAIT) and len(drawn) == 1
             else fault
             for fault in drawn
         ]
@@ -108,6 +110,8 @@ class Drawer:
                 return [BreakConnection(at, worker, dice.choice((0.0, 0.01, pause)))]
             case "freeze":
                 return [Freeze(at, worker, dice.choice((pause, pause, 2.5)))]
+            case "pause":
+                return [Pause(at, worker, dice.choice((pause, 2.5)), dice.random() < 0.3)]
             case "slow_worker":
                 return [SlowWorker(at, worker, dice.choice((3.0, 30.0)), pause)]
             case "slow_link":
@@ -124,6 +128,13 @@ class Drawer:
                 return [CutPeers(at, worker, other_worker, pause)]
             case "copy":
                 return [Copy(at, worker, dice.choice((1, 2, 5)))]
+            case "spill":
+                nbytes, bad_every = dice.choice((1000, 10**6)), dice.choice((0, 0, 2, 3))
+                begins_at, seconds = dice.choice(((at, pause), (0.0, 3 * self._busy)))
+                return [
+                    Spill(begins_at, short, nbytes, bad_every, seconds)
+                    for short in dice.choice(([worker], range(self._nworkers)))
+                ]
             case "swizzle":
                 return self._swizzle(dice, at, pause)
         raise ValueError(f"there is no fault of the kind {kind!r}")
@@ -150,7 +161,18 @@ class Drawer:
         ]
 
 
-MAY_WAIT: Final = (Crash, Retire, BreakConnection, Freeze, Stall, CutPeers, LetGo, Copy)
+MAY_WAIT: Final = (
+    Crash,
+    Retire,
+    BreakConnection,
+    Freeze,
+    Stall,
+    CutPeers,
+    LetGo,
+    Copy,
+    Spill,
+    Pause,
+)
 """What may wait in ambush."""
 
 OCCASIONS: Final = {
@@ -162,6 +184,8 @@ OCCASIONS: Final = {
     "recall": 2.0,  # a worker is told to give back runs
     "register": 2.0,  # a worker has said who it is
     "put": 1.0,  # a client's value arrives at a worker
+    "write": 2.0,  # a value is about to be written to disk
+    "read": 2.0,  # a run waits for a value on disk
 }
 """What an ambush may wait for, and for which of its kind on average."""
 
@@ -179,5 +203,7 @@ KINDS: Final = (
     "let_go",
     "copy",
     "restart_scheduler",
+    "spill",
+    "pause",
 )
 """Every kind of fault that a swarm may switch on."""

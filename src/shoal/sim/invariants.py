@@ -42,8 +42,11 @@ def what_is_needed_is_known(cluster: Cluster) -> Iterator[str]:
 def the_store_has_what_is_held(worker: WorkerActor) -> Iterator[str]:
     """Values are in a worker's store exactly if its machine says so."""
     held = worker.machine.state.held
-    if worker.store.keys() != held.keys():
+    if worker.store.keys() | worker.disk.files.keys() != held.keys():
         yield f"{worker.name} stores {list(worker.store)} and holds {list(held)}"
+    absent = worker.machine.state.absent
+    if worker.disk.files.keys() - worker.store.keys() != absent.keys():
+        yield f"{worker.name} has {list(worker.disk.files)} on disk, and believes {list(absent)}"
 
 
 # --- in full ---------------------------------------------------------------------------------
@@ -66,7 +69,7 @@ def stored_values_are_right(cluster: Cluster) -> Iterator[str]:
     for worker in cluster.live_workers():
         if worker.machine.state.epoch != cluster.epoch:
             continue
-        for task, value in worker.store.items():
+        for task, value in [*worker.store.items(), *worker.disk.files.items()]:
             instance = cluster.oracle.by_task.get(task)
             if instance is not None and value.fingerprint != instance.fingerprint:
                 yield f"{worker.name} holds another value of {instance.key!r} under {task}"
@@ -128,6 +131,21 @@ def given_values_are_there(cluster: Cluster) -> Iterator[str]:
             yield f"{value!r} was put into a queue, is not there, and nobody has had it"
 
 
+def goals_are_kept(cluster: Cluster) -> Iterator[str]:
+    """There are as many copies as were asked for, but with those who could not get one."""
+    state = cluster.scheduler.machine.state
+    for task, goal in state.copies.goals.items():
+        if task.state != MEMORY:
+            continue
+        named = state.workers_named(goal.workers) if goal.workers else state.workers.values()
+        refused = state.copies.refusals.get(task, {})
+        able = [worker for worker in named if worker.takes_work and worker not in refused]
+        nthere = sum(task in worker.has_what for worker in named if not worker.is_leaving)
+        nasked = len(able) if goal.ncopies == 0 else min(goal.ncopies, len(able))
+        if nthere < nasked:
+            yield f"{task!r} shall have {nasked} copies, and has {nthere}"
+
+
 def everybody_is_back(cluster: Cluster) -> Iterator[str]:
     """The scheduler knows each worker and each client that is there."""
     state = cluster.scheduler.machine.state
@@ -159,7 +177,7 @@ def replicas_are_booked(cluster: Cluster) -> Iterator[str]:
             if number not in booked:
                 yield f"{worker.name} holds {replica.key!r} as {number}; the scheduler can't know"
         for number, task in booked.items():
-            if number not in worker.store:
+            if number not in worker.store and number not in worker.disk.files:
                 yield f"{worker.name} lacks {task.key!r}, and the scheduler believes in it"
 
 
@@ -259,15 +277,26 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("lines for joint locks", state.joints.lines),
         ("incomplete tasks", dict(enumerate(state.incomplete))),
         ("demands", state.demands),
+        ("runs that are counted", state.limits.nruns),
+        ("clients that take turns", state.shares.flows),
+        ("urgencies that are shared", state.shares.levels),
+        ("tasks to tell of", dict(enumerate(state.untold))),
+        ("clients that were told", state.told_unmet),
         ("workers to avoid", state.avoided),
         ("copies on their way", state.copies.on_way),
         ("goals for copies", state.copies.goals),
         ("retirements", state.copies.retiring),
+        ("results with several copies", state.reduction.doubled),
         ("calls for copies", dict(enumerate(state.copies.calls))),
         ("calls for workers", dict(enumerate(state.restarts))),
         ("wishes for logs", state.forwarding),
         ("collections of ended tasks", state.collections),
         ("questions after actors", state.explanations),
+        ("tasks to be placed later", dict(enumerate(state.unplaced))),
+        ("large results on their way", state.ways.moving),
+        ("runs to be given back", state.recalled),
+        ("tasks that wait for memory", state.footprints.held),
+        ("tasks that filled workers", state.footprints.overfilled),
     ):
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"
@@ -277,6 +306,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
             ("has_what", worker.has_what),
             ("leftovers", worker.leftovers),
             ("claims", worker.claims),
+            ("weights", worker.weights),
             ("seceded", worker.seceded),
             ("actors", worker.actors),
             ("told", worker.told),
@@ -294,6 +324,7 @@ def workers_let_go(cluster: Cluster) -> Iterator[str]:
         state = worker.machine.state
         for what, left in (
             ("values", worker.store),
+            ("files", worker.disk.files),
             ("replicas", state.held),
             ("runs", state.runs),
             ("older runs", state.older_runs),
@@ -325,6 +356,7 @@ ENDED: Final[tuple[Invariant, ...]] = (
     clients_hear_of_it,
     calls_are_answered,
     given_values_are_there,
+    goals_are_kept,
     everybody_is_back,
     wants_have_futures,
     replicas_are_booked,

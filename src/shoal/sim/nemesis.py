@@ -16,11 +16,13 @@ from shoal.sim.plan import (
     Fault,
     Freeze,
     LetGo,
+    Pause,
     Release,
     RestartScheduler,
     Retire,
     SlowLink,
     SlowWorker,
+    Spill,
     Stall,
 )
 
@@ -62,6 +64,7 @@ def calm(cluster: Cluster) -> None:
         worker = place.worker
         if worker is not None:
             worker.slowness = (1.0, 0.0)
+            worker.disk.heal()
             worker.thaw()  # and it may hear now that it was sent away long ago
         place.start()
 
@@ -108,7 +111,7 @@ def perform(cluster: Cluster, fault: Fault) -> None:
 def _befall(
     cluster: Cluster,
     place: Place,
-    fault: Crash | Retire | BreakConnection | Freeze | SlowWorker,
+    fault: Crash | Retire | BreakConnection | Freeze | SlowWorker | Spill | Pause,
 ) -> None:
     """One worker's misfortune."""
     worker = place.worker
@@ -131,6 +134,10 @@ def _befall(
             worker.break_connection()
         case Freeze(_, _, seconds):
             worker.freeze(cluster.world.now + seconds)
+        case Pause(_, _, seconds, leaks):
+            worker.when_awake(worker.be_short, cluster.world.now + seconds, leaks)
+        case Spill(_, _, nbytes, bad_every, seconds):
+            worker.when_awake(worker.disk.spill, nbytes, bad_every, cluster.world.now + seconds)
         case SlowWorker(_, _, factor, seconds):
             worker.slowness = (factor, cluster.world.now + seconds)
 

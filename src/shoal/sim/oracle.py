@@ -6,6 +6,7 @@ and whether a failure may be blamed on anything.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 
 from shoal.ids import ClientTaskId, CodeId, Key, TaskId
 from shoal.protocol.membership import RestartWorkers
@@ -84,9 +85,10 @@ class Instance:
 class Oracle:
     """Knows what is wanted, and what every value must be."""
 
-    def __init__(self, specs: Mapping[str, TaskSpec]) -> None:
-        """`specs`: what each label does."""
+    def __init__(self, specs: Mapping[str, TaskSpec], memory_max: float = inf) -> None:
+        """`specs`: what each label does; `memory_max`: of any worker."""
         self._specs = specs
+        self.memory_max = memory_max
         self.known: dict[Key, Instance] = {}
         self.by_number: dict[str, dict[ClientTaskId, Instance]] = {}  # by client
         self.held: dict[str, dict[ClientTaskId, Instance]] = {}  # by client: for later slices
@@ -284,6 +286,8 @@ class Oracle:
             or part.is_scattered
             or part.is_orphan
             or part.ndeaths > settings.allowed_failures
+            or (part.ndeaths > 1 and part.spec.peak_bytes > 0)  # its memory was full twice
+            or sum(each.spec.nbytes for each in part.dependencies) > self.memory_max
             or part.nunavailable >= settings.fetch_attempts_max
             or (part.options.actor and part.nmade > 0)  # it is not made again, once it is gone
             for part in instance.closure()

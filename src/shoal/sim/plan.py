@@ -149,6 +149,16 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
+class SetLimit:
+    """Say how many tasks that have a name may run at once; None: as they say themselves."""
+
+    at: float
+    client: int
+    nruns_max: int | None
+    name: str = "db"
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """The client closes in good order."""
 
@@ -170,6 +180,7 @@ Act: TypeAlias = (
     | Rebalance
     | RetireSome
     | Restart
+    | SetLimit
     | Leave
 )
 
@@ -285,10 +296,39 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class Spill:
+    """A worker's memory is short for `seconds`: whenever a value comes, `nbytes` are to go to disk.
+
+    Of writes and reads, one in `bad_every` fails meanwhile.
+    """
+
+    at: float
+    worker: int
+    nbytes: int
+    bad_every: int = 0  # 0: none
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A worker begins nothing for `seconds`; if it `leaks`, it asks for another in its place."""
+
+    at: float
+    worker: int
+    seconds: float
+    leaks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RestartScheduler:
     """The scheduler's process dies, and a new one, that knows nothing, takes its place."""
 
     at: float
+
+
+MayWait: TypeAlias = (
+    Crash | Retire | BreakConnection | Freeze | Stall | CutPeers | LetGo | Copy | Spill | Pause
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +342,7 @@ class Ambush:
     at: float  # no sooner
     occasion: str
     nth: int
-    fault: "Crash | Retire | BreakConnection | Freeze | Stall | CutPeers | LetGo | Copy"
+    fault: MayWait
     befalls_other: bool = False  # the second of two, e.g. the holder of what is fetched
 
 
@@ -312,6 +352,7 @@ Fault: TypeAlias = (
     | Retire
     | BreakConnection
     | Freeze
+    | Pause
     | SlowWorker
     | SlowLink
     | Stall
@@ -319,6 +360,7 @@ Fault: TypeAlias = (
     | ClientDies
     | Copy
     | LetGo
+    | Spill
     | RestartScheduler
 )
 
@@ -332,6 +374,7 @@ class WorkerPlan:
     nthreads: int = 1
     joins_at: float = 0.0
     resources: tuple[tuple[str, float], ...] = ()
+    memory_limit: int = 0  # bytes; 0 = unlimited
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +391,11 @@ class Plan:
     is_encoded: bool = False  # everything said goes through the codec
     settings: tuple[tuple[str, float], ...] = ()  # of the scheduler, where not the default
     features: tuple[str, ...] = ()  # what the swarm left on, for people
+
+    @property
+    def memory_max(self) -> float:
+        """Bytes of which every worker is known to have no more; infinite if none is limited."""
+        return min([worker.memory_limit or inf for worker in self.workers], default=inf)
 
     @property
     def ntasks(self) -> int:

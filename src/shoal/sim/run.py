@@ -33,6 +33,7 @@ from shoal.sim.plan import (
     RetireSome,
     Retry,
     Scatter,
+    SetLimit,
     Submit,
     Trade,
     Want,
@@ -182,7 +183,7 @@ def _perform(cluster: Cluster, act: Act) -> None:
             client.locking.hold(act)
         case Trade():
             client.trading.trade(act)
-        case Retry() | Replicate() | Rebalance() | RetireSome() | Restart():
+        case Retry() | Replicate() | Rebalance() | RetireSome() | Restart() | SetLimit():
             client.members.do(act)
             client.flush()
         case Leave():

@@ -14,6 +14,7 @@ from shoal.protocol.messages import (
 )
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import MEMORY, Client, Worker
+from shoal.sim.dropping import dropped_too_much
 from shoal.sim.faults import SCHEDULER
 from shoal.sim.network import End
 from shoal.sim.stage import Stage
@@ -112,7 +113,7 @@ class SchedulerActor:
     def _is_stale(self, worker: Worker, message: Message) -> bool:
         if not isinstance(message, TaskFinished | TaskFailed | RunReturned | InputsUnavailable):
             return False
-        if message.run in worker.claims:
+        if message.run in worker.claims or message.run in worker.weights:
             return False  # what it had is there for others now
         task = self.machine.state.task_by_id.get(message.task)
         return task is None or task.run != message.run or task.worker is not worker
@@ -142,7 +143,11 @@ class SchedulerActor:
         for worker in self.machine.state.workers.values():
             if worker.heard_at < self.stage.world.now - self.stage.settings.worker_ttl_seconds:
                 self._note_deaths(worker)
+        ndropped = self.machine.state.reduction.ndropped
         self.machine.wake(self.stage.world.now)
+        if self.machine.state.reduction.ndropped != ndropped:
+            for sentence in dropped_too_much(self.machine.state):
+                self.stage.fail("copies are dropped that nobody needs", sentence)
         self._let_go_of_replaced()
         self._after_step()
 

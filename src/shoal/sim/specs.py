@@ -33,6 +33,7 @@ class TaskSpec:
     nsent_back: int = 0  # runs that ask to be run elsewhere, before any other ends
     secedes: bool = False  # a third of the way through
     rejoins: bool = False  # and takes a slot again after two
+    peak_bytes: int = 0  # by which its worker grows half way through
 
     @property
     def label(self) -> str:

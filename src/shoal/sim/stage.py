@@ -32,7 +32,7 @@ class Stage(ABC):
         self.trace = Trace()
         self.transfers = Transfers(self.network, self.worker_at, self.occasion)
         self.specs = _specs(plan)
-        self.oracle = Oracle(self.specs)
+        self.oracle = Oracle(self.specs, plan.memory_max)
         self.settings = SchedulerSettings(**dict(plan.settings))  # type: ignore[arg-type]
         self.epoch = Epoch(1)  # the scheduler's
         self.trades = Trades()
@@ -68,6 +68,10 @@ class Stage(ABC):
     @abstractmethod
     def values_are_taken(self, client: str, values: Sequence[str]) -> None:
         """A client has taken values from a queue: nobody else may have them."""
+
+    @abstractmethod
+    def memory_is_full(self, address: str, nbytes: int) -> None:
+        """A worker has so much more memory than it may have that its nanny ends it."""
 
     @abstractmethod
     def close_worker(self, address: str) -> None:
@@ -145,6 +149,11 @@ class Stage(ABC):
                 f"{message.key!r} runs on {address}, and may only on {allowed}",
                 message.key,
             )
+
+    def memory_of(self, task: TaskId, epoch: Epoch) -> int:
+        """What was said about the memory that a task takes; 0: nothing."""
+        instance = self.oracle.by_task.get(task) if epoch == self.epoch else None
+        return 0 if instance is None else instance.options.memory
 
     def resources_of(self, task: TaskId, epoch: Epoch) -> dict[str, float]:
         """What a task needs while it runs."""

@@ -14,7 +14,16 @@ from msgspec import structs
 from shoal.protocol.messages import TaskOptions
 from shoal.sim.faults import KINDS, Drawer, worker_name
 from shoal.sim.network import Weather
-from shoal.sim.plan import Act, Ask, Fault, Plan, RestartScheduler, Submit, WorkerPlan
+from shoal.sim.plan import (
+    Act,
+    Ask,
+    Fault,
+    Plan,
+    RestartScheduler,
+    SetLimit,
+    Submit,
+    WorkerPlan,
+)
 from shoal.sim.specs import TaskSpec
 from shoal.sim.streams import Streams
 from shoal.sim.workloads import (
@@ -63,8 +72,17 @@ MEMBERS: Final = "members"
 SLOTS: Final = "slots"
 """Tasks secede, rejoin, or ask to be run elsewhere, in some seeds."""
 
+LIMITS: Final = "limits"
+"""Only so many of some tasks may run at once, in some seeds; clients change that."""
+
+FOOTPRINTS: Final = "footprints"
+"""Workers' memory is limited, and tasks take some of it, in some seeds."""
+
 ACTORS: Final = "actors"
 """Some tasks make actors, in some seeds."""
+
+LIMIT: Final = 200_000_000
+"""Bytes that most workers may have, where that is limited."""
 
 RARE: Final = {"restart_scheduler": 0.1, "client": 0.3, "let_go": 0.3}
 """Kinds of faults that end so much of a run that they hide others, and how often they exist."""
@@ -85,6 +103,10 @@ def expand(seed: int) -> Plan:
         features |= {SLOTS}
     if streams.of("actors").random() < 0.35:
         features |= {ACTORS}
+    if streams.of("limits").random() < 0.35:
+        features |= {LIMITS}
+    if streams.of("footprints").random() < 0.35:
+        features |= {FOOTPRINTS}
     kinds = [kind for kind in KINDS if dice.random() < RARE.get(kind, 0.45)]
     if dice.random() < 0.05:
         kinds = []
@@ -102,6 +124,10 @@ def expand(seed: int) -> Plan:
         acts = _with_slots(streams.of("what has slots"), acts)
     if ACTORS in features:
         acts = _with_actors(streams.of("who is an actor"), acts, nclients, span_seconds)
+    if LIMITS in features:
+        acts = _with_limits(streams.of("what is limited"), acts, nclients, span_seconds)
+    if FOOTPRINTS in features:
+        workers, acts = _with_footprints(streams.of("what takes memory"), workers, acts)
     faults = _faults(streams, kinds, len(workers), nclients, busy_seconds, acts)
     weather = _weather(streams.of("weather"))
     acts += _again(public, acts, faults, weather)
@@ -197,6 +223,30 @@ def _with_slots(dice: Random, acts: list[Act]) -> list[Act]:
     ]
 
 
+def _with_footprints(
+    dice: Random, workers: tuple[WorkerPlan, ...], acts: list[Act]
+) -> tuple[tuple[WorkerPlan, ...], list[Act]]:
+    """Workers have a limit, and tasks grow: as is said beforehand, or as has to be learnt."""
+    limits = dice.choice(((LIMIT,), (LIMIT,), (LIMIT, 2 * LIMIT), (LIMIT, 0)))
+    workers = tuple(replace(worker, memory_limit=dice.choice(limits)) for worker in workers)
+    changed: list[Act] = []
+    for act in acts:
+        if isinstance(act, Submit) and dice.random() < 0.7:
+            ratio = dice.choice((0.05, 0.3, 0.45, 0.6, 0.7, 1.5 if dice.random() < 0.2 else 0.9))
+            peak = int(ratio * LIMIT)
+            is_even = dice.random() < 0.7
+            tasks = tuple(
+                replace(task, peak_bytes=peak if is_even else int(peak * dice.random()))
+                for task in act.tasks
+            )
+            act = replace(act, tasks=tasks)  # noqa: PLW2901
+            if is_even and dice.random() < 0.5:
+                options = structs.replace(act.options or TaskOptions(), memory=peak)
+                act = replace(act, options=options)  # noqa: PLW2901
+        changed.append(act)
+    return workers, changed
+
+
 def _with_actors(dice: Random, acts: list[Act], nclients: int, span_seconds: float) -> list[Act]:
     """Some of the tasks make actors, and clients ask what became of those."""
     changed: list[Act] = []
@@ -211,6 +261,22 @@ def _with_actors(dice: Random, acts: list[Act], nclients: int, span_seconds: flo
         for _ in range(dice.choice((0, 1, 3)))
     ]
     return sorted([*changed, *asked], key=lambda act: act.at)
+
+
+def _with_limits(dice: Random, acts: list[Act], nclients: int, span_seconds: float) -> list[Act]:
+    """Of some of the tasks only so many may run at once, and clients say how many now and then."""
+    changed: list[Act] = []
+    for act in acts:
+        if isinstance(act, Submit) and dice.random() < 0.6:
+            options = act.options or TaskOptions()
+            limits = {"db": dice.choice((0, 1, 1, 2))}
+            act = replace(act, options=structs.replace(options, limits=limits))  # noqa: PLW2901
+        changed.append(act)
+    said = [
+        SetLimit(dice.random() * span_seconds, dice.randrange(nclients), dice.choice((None, 1, 3)))
+        for _ in range(dice.choice((0, 0, 2)))
+    ]
+    return sorted([*changed, *said], key=lambda act: act.at)
 
 
 def _again(make: Maker, acts: list[Act], faults: list[Fault], weather: Weather) -> list[Act]:
@@ -281,6 +347,9 @@ def _settings(dice: Random) -> tuple[tuple[str, float], ...]:
         settings["fetch_latency_seconds"] = 0.0
     if dice.random() < 0.5:
         settings["forgets_max"] = dice.choice((1, 3))
+        settings["placements_max"] = dice.choice((1, 3))
     if dice.random() < 0.5:
         settings["resting_prefixes_max"] = dice.choice((0, 2))
+    if dice.random() < 0.7:
+        settings["reduction_seconds"] = dice.choice((0.0005, 0.01, 0.2))
     return tuple(settings.items())

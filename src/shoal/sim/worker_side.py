@@ -7,6 +7,7 @@ from typing import Final, assert_never
 from shoal.ids import CodeId, Epoch, Key, TaskId
 from shoal.protocol.actors import ActorsLost
 from shoal.protocol.membership import TimeIsOver
+from shoal.protocol.memory import WantsReplacement
 from shoal.protocol.messages import (
     Failure,
     FreeReplicas,
@@ -18,9 +19,11 @@ from shoal.protocol.messages import (
     WorkerHeartbeat,
     WorkerWelcome,
 )
+from shoal.sim.footprints import Memory
 from shoal.sim.network import End
 from shoal.sim.plan import WorkerPlan
 from shoal.sim.specs import NBYTES_MIN, TaskSpec, Value, call_of, compute, from_bytes, to_bytes
+from shoal.sim.spilling import Disk
 from shoal.sim.stage import Stage
 from shoal.sim.wire import FROM_WORKER
 from shoal.worker.machine.effects import (
@@ -28,12 +31,16 @@ from shoal.worker.machine.effects import (
     Define,
     Drop,
     Effect,
+    Evict,
     Fetch,
     ForgetCodes,
+    HoldRuns,
     LoadInline,
+    ReadBack,
     Send,
     StartRuns,
     WithdrawRuns,
+    Write,
 )
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import (
@@ -59,8 +66,11 @@ RETURN_SECONDS: Final = 0.0001
 class WorkerActor:
     """One process at one address."""
 
-    def __init__(self, stage: Stage, address: str, life: int, plan: WorkerPlan) -> None:
-        """`life`: which process this is at its address."""
+    def __init__(
+        self, stage: Stage, address: str, life: int, plan: WorkerPlan, had_bytes: int = 0
+    ) -> None:
+        """`life`: which process this is at its address; `had_bytes`: what the one before had, if
+        it died of that."""
         self.stage = stage
         self.address = address
         self.name = f"{address}/{life}"
@@ -73,13 +83,21 @@ class WorkerActor:
                 pid=life,
                 host=address,
                 resources=dict(plan.resources),
+                memory_limit=plan.memory_limit,
+                predecessor=life - 1,
+                predecessor_memory_bytes=had_bytes,
+                predecessor_limit_bytes=plan.memory_limit,
                 transfer_tasks_max=3,
                 transfers_max=4,
+                writable_nbytes_min=NBYTES_MIN,
+                writing_bytes_max=1000,
             )
         )
         self.store: dict[TaskId, Value] = {}
+        self.disk = Disk(self)
+        self.memory = Memory(self, plan.memory_limit)
         self._used: dict[Run, dict[str, float]] = {}  # resources, by what executes
-        self._has_reconnected = False
+        self.has_reconnected = False
         self.codes: dict[CodeId, bytes] = {}
         self.slowness = (1.0, 0.0)  # factor, until when
         self.reconnect_seconds = 0.01
@@ -91,6 +109,7 @@ class WorkerActor:
         self._rejoining: deque[Callable[[], None]] = deque()
         self._nbeats = 0
         self._frozen_until = 0.0
+        self._short_until = 0.0
         self._deferred: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self.end: End
 
@@ -115,12 +134,27 @@ class WorkerActor:
     def leave(self) -> None:
         """Say that the worker closes by itself."""
         self.machine.leave("the plan says so", self.stage.world.now)
-        self._perform()
+        self.perform()
 
     def ask_to_go(self) -> None:
         """Say that the worker's time is over; the scheduler sends it away."""
         if not self.end.is_closed:
             self.stage.say(self.end, [TimeIsOver("lifetime", PATIENCE_SECONDS)], FROM_WORKER)
+
+    def be_short(self, until: float, leaks: bool) -> None:
+        """Its memory is short, and nothing is begun until then."""
+        self._short_until = max(self._short_until, until)
+        self.machine.pause("the plan says so", self.stage.world.now)
+        self.perform()
+        if leaks and not self.end.is_closed:
+            asks = WantsReplacement("recycled", PATIENCE_SECONDS)
+            self.stage.say(self.end, [asks], FROM_WORKER)
+        self.stage.world.at(until, self.when_awake, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._short_until <= self.stage.world.now:
+            self.machine.resume("the plan says so", self.stage.world.now)
+            self.perform()
 
     def break_connection(self) -> None:
         """The connection to the scheduler breaks."""
@@ -168,15 +202,15 @@ class WorkerActor:
                 self._beat(end, message.heartbeat_seconds)
         heard = [message for message in batch if not isinstance(message, ActorsLost)]
         self.machine.receive(heard, self.stage.world.now)
-        self._perform()
+        self.perform()
 
     def _disconnected(self, end: End) -> None:
         if end is not self.end:
             return
         self.stage.trace.note(self.stage.world.now, self.name, "lost its scheduler")
         self.machine.connection_lost(self.stage.world.now)
-        self._perform()
-        self._has_reconnected = True
+        self.perform()
+        self.has_reconnected = True
         self.stage.world.after(self.reconnect_seconds, self.when_awake, self.start)
 
     def _beat(self, end: End, seconds: float) -> None:
@@ -188,14 +222,15 @@ class WorkerActor:
             return
         if self._frozen_until <= self.stage.world.now:
             self._nbeats += 1
-            nwaiting = self._nexecuting if self._nbeats % 2 else 0
+            is_game = self._nbeats % 2 and not self.memory.limit
+            nwaiting = self._nexecuting if is_game else 0
             heartbeat = WorkerHeartbeat(nexecuting=self._nexecuting, nwaiting=nwaiting)
             self.stage.say(end, [heartbeat], FROM_WORKER)
         self.stage.world.after(seconds, self._beat, end, seconds, background=True)
 
     # --- the shell's part --------------------------------------------------------------------
 
-    def _perform(self) -> None:
+    def perform(self) -> None:
         """Do what the machine asks for, in order."""
         for effect in self.machine.take_effects():
             self._perform_one(effect)
@@ -213,6 +248,8 @@ class WorkerActor:
                 self._start_threads()
             case WithdrawRuns(runs):
                 self._withdraw(runs)
+            case HoldRuns(runs):
+                self._hold(runs)
             case Fetch():
                 self._fetch(effect)
             case LoadInline(inputs):
@@ -220,8 +257,15 @@ class WorkerActor:
                 self.stage.world.after(LOAD_SECONDS, self.when_awake, self._loaded, inputs, epoch)
             case Drop(tasks):
                 for task in tasks:
-                    if self.store.pop(task, None) is None:
-                        self._fail("the store is what is held", f"drops {task}, which is not here")
+                    was_on_disk = self.disk.drop(task)
+                    if self.store.pop(task, None) is None and not was_on_disk:
+                        self.fail("the store is what is held", f"drops {task}, which is not here")
+            case Write():
+                self.disk.write(effect)
+            case Evict():
+                self.disk.evict(effect)
+            case ReadBack():
+                self.disk.read_back(effect)
             case Define(message):
                 self.codes[message.code] = message.payload
             case ForgetCodes(codes):
@@ -235,7 +279,7 @@ class WorkerActor:
     def _code_of(self, run: Run) -> bytes:
         code = self.codes.get(run.message.code)
         if code is None:
-            self._fail("codes are told", f"is to run {run.message!r}, of an unknown code", run.key)
+            self.fail("codes are told", f"is to run {run.message!r}, of an unknown code", run.key)
             raise AssertionError
         return code
 
@@ -263,18 +307,18 @@ class WorkerActor:
             failure = Failure(b"", "TypeError: can't be serialised", "", Key(""), fetch.peer)
             failed = [(task, failure) for task in found if task not in good]
             for task in self.machine.replicas_arrived(fetch, arrived, missing, failed, now):
-                self.store[task] = found[task]
-        self._perform()
+                self._keep(task, found[task])
+        self.perform()
 
     def _loaded(self, inputs: list[Input], epoch: Epoch) -> None:
         if self.machine.state.epoch != epoch:
             return
         for item in inputs:
             assert item.value is not None
-            self.store[item.task] = from_bytes(item.value)
+            self._keep(item.task, from_bytes(item.value))
         loaded = [(item.task, item.key, item.nbytes) for item in inputs]
         self.machine.replicas_put(loaded, self.stage.world.now)
-        self._perform()
+        self.perform()
 
     def put(self, task: TaskId, key: Key, value: Value, epoch: Epoch) -> bool:
         """A client gives a value; refused unless the two are in the same epoch."""
@@ -284,18 +328,28 @@ class WorkerActor:
         self.stage.occasion("put", self.address)
         if self.is_dead:
             return False
-        self.store[task] = value
+        self._keep(task, value)
         self.machine.replicas_put([(task, key, value.nbytes)], self.stage.world.now)
-        self._perform()
+        self.perform()
         return True
 
     def serves(self, task: TaskId, epoch: Epoch) -> Value | None:
         """The value, if others may have it."""
         state = self.machine.state
         is_in = state.connected and state.epoch == epoch
-        return self.store.get(task) if is_in and self.machine.holds(task) else None
+        if not is_in or not self.machine.holds(task):
+            return None
+        self.machine.value_served(task)
+        value = self.store.get(task)
+        return self.disk.serve(task) if value is None else value
 
-    def _fail(self, invariant: str, sentence: str, *words: str) -> None:
+    def _keep(self, task: TaskId, value: Value) -> None:
+        """It is in memory, in place of what was here."""
+        self.store[task] = value
+        self.disk.replaced(task)
+
+    def fail(self, invariant: str, sentence: str, *words: str) -> None:
+        """Something about this worker can't be."""
         self.stage.fail(invariant, f"{self.name} {sentence}", *words)
 
     # --- threads -----------------------------------------------------------------------------
@@ -309,18 +363,30 @@ class WorkerActor:
             self._begin(run, code)
 
     def _withdraw(self, runs: list[Run]) -> None:
-        """Take back what no thread has begun."""
-        waiting = {id(run) for run, _ in self._queue}
-        withdrawn = [run for run in runs if id(run) in waiting]
-        gone = {id(run) for run in withdrawn}
-        self._queue = deque(item for item in self._queue if id(item[0]) not in gone)
+        """Give back what no thread has begun."""
+        withdrawn = self._take_unbegun(runs)
         if withdrawn:
             ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
             self.stage.world.after(RETURN_SECONDS, self.when_awake, self._ended, ended)
 
+    def _hold(self, runs: list[Run]) -> None:
+        """Have what no thread has begun wait until the worker resumes."""
+        held = self._take_unbegun(runs)
+        if held:
+            self.machine.runs_held(held, self.stage.world.now)
+
+    def _take_unbegun(self, runs: list[Run]) -> list[Run]:
+        waiting = {id(run) for run, _ in self._queue}
+        taken = [run for run in runs if id(run) in waiting]
+        gone = {id(run) for run in taken}
+        self._queue = deque(item for item in self._queue if id(item[0]) not in gone)
+        return taken
+
     def _begin(self, run: Run, code: bytes) -> None:
         """A thread takes the run: from here on its inputs are its own."""
         message = run.message
+        if self.machine.state.pause is not None:
+            self.fail("paused workers begin nothing", f"begins {run!r}", run.key)
         function, label = call_of(code, message.argument)
         spec = self.stage.specs[label]
         self.stage.run_begins(self.address, self.machine.state.epoch, message, spec)
@@ -333,6 +399,7 @@ class WorkerActor:
         factor, until = self.slowness
         seconds = spec.seconds * (factor if until > self.stage.world.now else 1.0)
         self.stage.trace.note(self.stage.world.now, self.name, "begins", f"{run!r}")
+        self.memory.begin(run, spec, seconds)
         if not spec.secedes:
             self.stage.world.after(seconds, self.when_awake, self._end, run, spec, value, seconds)
             return
@@ -346,7 +413,7 @@ class WorkerActor:
         self._seceded[run] = None
         self.stage.occasion("secede", self.address)
         self.machine.seceded(run, seconds / 3, self.stage.world.now)
-        self._perform()
+        self.perform()
         self._start_threads()
 
     def _want_slot(self, run: Run, spec: TaskSpec, value: Value, seconds: float) -> None:
@@ -356,7 +423,7 @@ class WorkerActor:
             self._nexecuting += 1
             del self._seceded[run]
             self.machine.rejoined(run, self.stage.world.now)
-            self._perform()
+            self.perform()
             self.stage.world.after(
                 seconds / 3, self.when_awake, self._end, run, spec, value, seconds
             )
@@ -369,13 +436,13 @@ class WorkerActor:
 
         A scheduler that was lost and is back does not know of runs that go on from before.
         """
-        if self._has_reconnected:
+        if self.has_reconnected:
             return
         self._used[run] = self.stage.resources_of(run.task, self.machine.state.epoch)
         for name, amount in self.machine.state.settings.resources.items():
             used = sum(part.get(name, 0.0) for part in self._used.values())
             if used > amount:
-                self._fail("resources hold", f"uses {used} of {amount} {name}", run.key)
+                self.fail("resources hold", f"uses {used} of {amount} {name}", run.key)
 
     def _input(self, message: RunTask, index: int) -> int:
         item = message.inputs[index]
@@ -384,7 +451,7 @@ class WorkerActor:
         task = item if isinstance(item, int) else item.task
         value = self.store.get(task)
         if value is None:
-            self._fail(
+            self.fail(
                 "runs have their inputs",
                 f"begins {message.key!r} without its input {task}",
                 message.key,
@@ -398,6 +465,7 @@ class WorkerActor:
         else:
             self._nexecuting -= 1
         self._used.pop(run, None)
+        self.memory.end(run)
         label = spec.label
         nended = self.stage.nended[label] = self.stage.nended.get(label, 0) + 1
         if nended <= spec.nsent_back:
@@ -417,11 +485,11 @@ class WorkerActor:
             )
         self.machine.runs_ended([ended], self.stage.world.now)
         if ended.kept:
-            self.store[run.task] = value
+            self._keep(run.task, value)
         self.stage.occasion("end", self.address)
-        self._perform()
+        self.perform()
         self._start_threads()
 
     def _ended(self, ended: list[RunEnded]) -> None:
         self.machine.runs_ended(ended, self.stage.world.now)
-        self._perform()
+        self.perform()

@@ -1,0 +1,81 @@
+"""What runs take of a simulated worker's memory, and what happens when it is full.
+
+A run grows in the middle of its time, and its worker says so; where all that has grown is more than
+the limit, the process dies, as its nanny ends it, and the one that follows says what it had.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from shoal.sim.specs import TaskSpec
+from shoal.sim.stage import Stage
+from shoal.worker.machine.step import WorkerMachine
+from shoal.worker.model.entities import Run
+
+
+class Owner(Protocol):
+    """The worker whose memory it is."""
+
+    stage: Stage
+    machine: WorkerMachine
+    address: str
+    name: str
+    is_dead: bool
+    has_reconnected: bool
+
+    def when_awake(self, action: Callable[..., None], *arguments: object) -> None:
+        """Do it now, or once the process is no longer frozen; never if it died."""
+
+    def perform(self) -> None:
+        """Do what the machine asks for."""
+
+
+class Memory:
+    """Of one worker."""
+
+    def __init__(self, worker: Owner, limit: int) -> None:
+        """`limit`: in bytes; 0 = unlimited."""
+        self.limit = limit
+        self._worker = worker
+        self._grown: dict[Run, int] = {}
+        self._hinted: dict[Run, int] = {}  # what executes, and was said to take so much
+
+    def begin(self, run: Run, spec: TaskSpec, seconds: float) -> None:
+        """A thread takes the run, which will last so long."""
+        if not self.limit or not spec.peak_bytes:
+            return
+        worker = self._worker
+        hint = worker.stage.memory_of(run.task, worker.machine.state.epoch)
+        if hint and not spec.secedes:
+            self._hinted[run] = hint
+            self._require_room(run)
+        worker.stage.world.after(seconds / 2, worker.when_awake, self._grow, run, spec)
+
+    def end(self, run: Run) -> None:
+        """The run is over, and what it took is there again."""
+        self._grown.pop(run, None)
+        self._hinted.pop(run, None)
+
+    def _grow(self, run: Run, spec: TaskSpec) -> None:
+        worker = self._worker
+        self._grown[run] = spec.peak_bytes
+        nbytes = sum(self._grown.values())
+        gauged = min(spec.peak_bytes, max(0, self.limit - nbytes + spec.peak_bytes))
+        worker.machine.runs_gauged([(run, gauged)], worker.stage.world.now)
+        worker.perform()
+        if nbytes > self.limit and not worker.is_dead:
+            worker.stage.memory_is_full(worker.address, nbytes)
+
+    def _require_room(self, run: Run) -> None:
+        """Where it was said what runs take, they never take more together than there is.
+
+        A scheduler that was lost and is back does not know of runs that go on from before.
+        """
+        worker = self._worker
+        total = sum(self._hinted.values())
+        if len(self._hinted) > 1 and total > self.limit and not worker.has_reconnected:
+            worker.stage.fail(
+                "memory holds",
+                f"{worker.name} runs what takes {total} of {self.limit} bytes",
+                run.key,
+            )

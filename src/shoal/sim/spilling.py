@@ -1,0 +1,129 @@
+"""A worker's disk in the simulation: slow, and it may refuse, or lose what it took."""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from shoal.ids import TaskId
+from shoal.sim.specs import Value
+from shoal.sim.stage import Stage
+from shoal.worker.machine.effects import Evict, ReadBack, Write
+from shoal.worker.machine.step import WorkerMachine
+
+DISK_SECONDS: Final = 0.003
+"""What it takes to write or to read a value."""
+
+
+class Owner(Protocol):
+    """The worker whose disk it is."""
+
+    stage: Stage
+    machine: WorkerMachine
+    store: dict[TaskId, Value]
+
+    def when_awake(self, action: Callable[..., None], *arguments: object) -> None:
+        """Do it now, or once the process is no longer frozen; never if it died."""
+
+    def perform(self) -> None:
+        """Do what the machine asks for."""
+
+    def fail(self, invariant: str, sentence: str, *words: str) -> None:
+        """Something can't be."""
+
+
+class Disk:
+    """The files of one worker."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self.files: dict[TaskId, Value] = {}
+        self._nworked = 0  # reads and writes
+        self._bad_every = 0  # of so many, one fails; 0: none
+        self._short_nbytes = 0  # of memory: so much is written
+        self._short_until = 0.0
+
+    def spill(self, nbytes: int, bad_every: int, until: float) -> None:
+        """Memory is short, and the disk may be bad, for a while."""
+        self._bad_every, self._short_nbytes, self._short_until = bad_every, nbytes, until
+        self._relieve()
+
+    def heal(self) -> None:
+        """There is room, and the disk is good."""
+        self._bad_every = self._short_nbytes = 0
+
+    def _relieve(self) -> None:
+        owner = self._owner
+        if self._short_nbytes:
+            owner.machine.spill(self._short_nbytes, owner.stage.world.now)
+            owner.perform()
+
+    def write(self, effect: Write) -> None:
+        """Answer in a while."""
+        owner = self._owner
+        owner.stage.occasion("write", owner.machine.state.settings.address)
+        owner.stage.world.after(DISK_SECONDS, owner.when_awake, self._written, effect)
+
+    def _written(self, effect: Write) -> None:
+        owner, task = self._owner, effect.task
+        now = owner.stage.world.now
+        is_live = effect in owner.machine.state.writes
+        value = owner.store.get(task)
+        if is_live and value is None:
+            owner.fail("what is written is in memory", f"writes {task}, which is not here")
+        elif value is not None and value.is_unsendable:
+            owner.machine.value_not_written(effect, now, is_for_good=True)
+        elif self._is_bad():
+            owner.machine.value_not_written(effect, now, is_for_good=False)
+        else:
+            is_evicted = owner.machine.value_written(effect, now)
+            if is_live and value is not None:
+                self.files[task] = value
+            if is_evicted:
+                owner.store.pop(task, None)
+        owner.perform()
+
+    def evict(self, effect: Evict) -> None:
+        """Only the files stay."""
+        for task in effect.tasks:
+            if task not in self.files:
+                self._owner.fail("what is let go of has a file", f"lets go of {task}")
+            self._owner.store.pop(task, None)
+
+    def read_back(self, effect: ReadBack) -> None:
+        """Answer in a while."""
+        owner = self._owner
+        owner.stage.occasion("read", owner.machine.state.settings.address)
+        owner.stage.world.after(DISK_SECONDS, owner.when_awake, self._read, effect)
+
+    def _read(self, effect: ReadBack) -> None:
+        owner, task = self._owner, effect.task
+        now = owner.stage.world.now
+        if self._is_bad():
+            owner.machine.value_not_read(effect, now)
+        elif owner.machine.value_read(effect, now):
+            owner.store[task] = self.files[task]
+        owner.perform()
+
+    def serve(self, task: TaskId) -> Value | None:
+        """For a peer or a client; None: it was lost."""
+        owner = self._owner
+        if task not in self.files or not self._is_bad():
+            return self.files.get(task)
+        owner.machine.value_lost(task, owner.stage.world.now)
+        owner.perform()
+        return None
+
+    def drop(self, task: TaskId) -> bool:
+        """Remove a file; whether there was one."""
+        return self.files.pop(task, None) is not None
+
+    def replaced(self, task: TaskId) -> None:
+        """A value has come to memory: what there is of it on disk is of an old one."""
+        self.files.pop(task, None)
+        world = self._owner.stage.world
+        if self._short_nbytes and world.now < self._short_until:
+            world.after(DISK_SECONDS, self._owner.when_awake, self._relieve)
+
+    def _is_bad(self) -> bool:
+        self._nworked += 1
+        is_over = self._owner.stage.world.now >= self._short_until
+        return bool(self._bad_every) and not is_over and self._nworked % self._bad_every == 0
