@@ -44,6 +44,7 @@ SUBJECTS: Final = (
     ("topics", "Topics"),
     ("plugins", "Plugins"),
     ("agreements", "Agreements"),
+    ("limits", "Limits"),
     ("executors", "Executors"),
     ("detached", "Detached"),
     ("servers", "Servers"),

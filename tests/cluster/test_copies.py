@@ -5,6 +5,7 @@ import signal
 import threading
 from typing import Any
 
+import dask
 import pytest
 
 from shoal import Client, LocalCluster
@@ -85,6 +86,49 @@ def test_a_worker_that_comes_later_gets_a_copy_too(how: str) -> None:
         assert len(client.who_has([future])[future.key]) == 3
         cluster.scale(1)
         assert client.gather(future) == block(1)
+
+
+def test_rounds_drop_what_nobody_needs_and_keep_what_was_asked_for(play: Any) -> None:
+    """Case C031."""
+
+    async def scenario(client: Any) -> None:
+        assert await ask(client.amm.running()) is True
+        await ask(client.amm.stop())  # so that none comes in between
+        assert await ask(client.amm.running()) is False
+        first, second = await ask(client.nthreads())
+        asked = await ask(client.scatter(block(1), broadcast=True, hash=False))
+        fetched = client.submit(block, 2, workers=[first])
+        length = client.submit(len, fetched, workers=[second])
+        assert await ask(length.result()) == LARGE + 1
+        assert await ncopies(client, [asked, fetched]) == [2, 2]
+        await ask(client.amm.run_once())
+        assert await ncopies(client, [asked, fetched]) == [2, 1]
+        await ask(client.amm.start())
+        assert await ask(client.gather([asked, fetched])) == [block(1), block(2)]
+
+    play(scenario)
+
+
+def test_what_a_worker_has_on_disk_is_handed_over_before_it_goes() -> None:
+    settings = {"distributed.worker.memory": {"target": 0.01, "spill": False, "pause": False}}
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            memory_limit="10 MB",
+            dashboard_address=None,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        going = next(iter(client.nthreads()))
+        futures = client.scatter([block(i) for i in range(10)], workers=[going], hash=False)
+        [worker] = [w for w in cluster.workers.values() if w.address == going]
+        while worker.results.spilled_nbytes < 5 * LARGE:
+            client.nthreads()  # on its way to disk; a round trip
+        assert list(client.retire_workers([going])) == [going]
+        assert client.gather(futures) == [block(i) for i in range(10)]
 
 
 def _wait_for_copy() -> bool:

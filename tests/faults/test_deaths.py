@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import signal
-import threading
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -169,13 +168,17 @@ def test_a_worker_that_is_given_up_for_its_silence_is_named_with_how_long_it_was
     assert re.search(r"is given up, as it was silent for \d\.\d s; what it ran and held is", text)
 
 
-HELD_AT_ONCE = 6
+def grow() -> int:
+    """Take memory until somebody stops us."""
+    taken = []
+    while True:
+        taken.append(np.ones(4_000_000))
 
 
-def test_results_that_do_not_fit_end_with_the_memory_limit_as_the_cause() -> None:
-    """Each worker computes some of them before it is killed, so it is no crash loop."""
+def test_a_worker_whose_tasks_take_all_its_memory_ends_with_the_limit_as_the_cause() -> None:
+    """A task is given up when it has killed two; their worker, when three have died in a row."""
     settings = {
-        "shoal.nanny.memory-deaths-max": 2,
+        "shoal.nanny.memory-deaths-max": 3,
         "shoal.nanny.restart-pause-seconds": 0.01,
         "distributed.scheduler.allowed-failures": 100,
     }
@@ -186,24 +189,15 @@ def test_results_that_do_not_fit_end_with_the_memory_limit_as_the_cause() -> Non
         ) as cluster,
         Client(cluster) as client,
     ):
-        held = client.map(lambda i: np.full(6_000_000, float(i)), range(HELD_AT_ONCE))
-        # It ends only with its process: all six may be there before the limit is looked at.
-        last = client.submit(lambda results: threading.Event().wait(), held)
+        with pytest.raises(KilledWorker):
+            client.submit(grow).result(SECONDS_MAX)
         with pytest.raises(
-            MemoryTooSmall, match=r"its memory 2 times in a row.*250\.00 MiB"
+            MemoryTooSmall, match=r"its memory 3 times in a row.*250\.00 MiB"
         ) as told:
-            last.result(SECONDS_MAX)
-        assert "move none to disk" in str(told.value)
-        assert cluster.workers[0].process.has_worked
+            client.submit(grow, key="another").result(SECONDS_MAX)
+        assert "must be in memory at once" in str(told.value)
         with pytest.raises(MemoryTooSmall):
-            client.submit(sum, [1, 2]).result(SECONDS_MAX)
-
-
-def grow() -> int:
-    """Take memory until somebody stops us."""
-    taken = []
-    while True:
-        taken.append(np.ones(4_000_000))
+            client.submit(sum, [1, 2, 3]).result(SECONDS_MAX)
 
 
 def test_a_task_that_takes_all_memory_is_ended_before_the_machine_is_and_that_is_told(

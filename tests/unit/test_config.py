@@ -66,6 +66,8 @@ def test_every_old_name_leads_to_a_setting_and_no_two_to_the_same() -> None:
         ({"distributed.scheduler.work-stealing": False}, config.Stealing, "enabled", False),
         ({"distributed.comm.compression": False}, config.Comm, "compression", None),
         ({"distributed.worker.preload": "setup.py"}, config.Worker, "preload", ["setup.py"]),
+        ({"shoal.scheduler.default-task-memory": {"x": "2kiB"}}, config.Scheduler,
+         "default_task_memory", {"x": 2048}),
         ({"distributed.scheduler.default-task-durations": {"x": "2ms"}}, config.Scheduler,
          "default_task_durations", {"x": 0.002}),
     ],

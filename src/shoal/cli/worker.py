@@ -381,8 +381,10 @@ def _make(
 
     from shoal.client.dask_settings import settings_with_client
     from shoal.deploy.child import SWITCH_INTERVAL_SECONDS
+    from shoal.nanny.document import limit_native_threads
     from shoal.observe.asked import class_named
 
+    limit_native_threads()  # before anything of the user's is imported
     worker_class = class_named(options.pop("worker_class", _WORKER))
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     dask.config.set(settings_with_client())  # tasks have a client

@@ -12,7 +12,6 @@ from shoal.errors import ShoalError
 
 ABSENT: Final = frozenset(
     (
-        "amm",
         "get_task_stream",
         "profile",
     )
@@ -20,7 +19,8 @@ ABSENT: Final = frozenset(
 """A method that comes to be leaves this table; a test says so."""
 
 REMEDIES: Final[Mapping[str, str]] = {
-    "amm": "client.replicate keeps copies up, and client.rebalance evens memory out.",
+    "get_task_stream": "The page at client.dashboard_link shows what runs.",
+    "profile": "client.call_stack() shows what runs now.",
 }
 """What to do instead, where there is something."""
 

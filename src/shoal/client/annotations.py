@@ -10,7 +10,7 @@ from shoal.protocol.messages import TaskOptions
 
 TOMBSTONE: Final = "_AnnotationsTombstone"
 _PLAIN_FIELDS: Final = tuple(
-    name for name in TaskOptions.__struct_fields__ if name not in ("workers", "resources")
+    name for name in TaskOptions.__struct_fields__ if name not in ("workers", "resources", "limits")
 )
 
 
@@ -58,12 +58,21 @@ def _merged(said: Mapping[str, Any], base: TaskOptions) -> TaskOptions:
         allow_other_workers=allow if workers else None,
         resources=said.get("resources", base.resources or None),
         executor=said.get("executor", base.executor),
+        limits=said.get("limits", _as_said(base.limits)),
+        memory=said.get("memory", base.memory),
         inside=base.inside,
+        is_all_said=True,
     )
     return options or TaskOptions()
 
 
 def _fields_of(options: TaskOptions) -> tuple[object, ...]:
     """What equal options have in common, to look them up by."""
-    workers, resources = tuple(options.workers), frozenset(options.resources.items())
-    return (*[getattr(options, name) for name in _PLAIN_FIELDS], workers, resources)
+    plain = [getattr(options, name) for name in _PLAIN_FIELDS]
+    amounts = [frozenset(part.items()) for part in (options.resources, options.limits)]
+    return (*plain, tuple(options.workers), *amounts)
+
+
+def _as_said(limits: Mapping[str, int]) -> dict[str, int | None]:
+    """Limits as users say them: one that is set elsewhere is None."""
+    return {name: number or None for name, number in limits.items()}

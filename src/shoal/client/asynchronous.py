@@ -14,6 +14,7 @@ from shoal.client.control.detached import Detached
 from shoal.client.control.elsewhere import Elsewhere
 from shoal.client.control.executors import Executors
 from shoal.client.control.holding import Holding
+from shoal.client.control.limits import Limits
 from shoal.client.control.logs import LogRecords
 from shoal.client.control.looking import Looking
 from shoal.client.control.membership import Membership
@@ -47,6 +48,7 @@ class AsyncClient(
     Topics,
     Plugins,
     Agreements,
+    Limits,
     Executors,
     Detached,
     Servers,

@@ -17,6 +17,7 @@ from shoal.client.generated.detached import BlockingDetached
 from shoal.client.generated.elsewhere import BlockingElsewhere
 from shoal.client.generated.executors import BlockingExecutors
 from shoal.client.generated.holding import BlockingHolding
+from shoal.client.generated.limits import BlockingLimits
 from shoal.client.generated.logs import BlockingLogRecords
 from shoal.client.generated.looking import BlockingLooking
 from shoal.client.generated.membership import BlockingMembership
@@ -52,6 +53,7 @@ class Client(
     BlockingTopics,
     BlockingPlugins,
     BlockingAgreements,
+    BlockingLimits,
     BlockingExecutors,
     BlockingDetached,
     BlockingServers,

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import dask
 from dask._task_spec import Alias
+from dask.tokenize import tokenize
 
 _dask: Any = dask  # it ships annotations for half of its functions
 _SAID: Final = "_shoal_annotations"
@@ -69,6 +70,8 @@ def parts_of(expressions: Sequence[Any]) -> Iterator[Any]:
 
 def annotations_of(expression: Any) -> Mapping[str, Any]:
     """What the user has said about the tasks of an expression, or says just now of all."""
+    if type(expression).__name__ == "KeptApart":  # then it becomes one task with what it stands for
+        expression = expression.frame
     if type(expression).__name__ == "Fused":
         expression = expression.exprs[0]
     said: Mapping[str, Any] = {**_dask.get_annotations(), **expression.__dict__.get(_SAID, {})}
@@ -98,6 +101,11 @@ def _kept_apart(frames: Any) -> Any:
 
         def __dask_tokenize__(self) -> Any:
             return self.frame._name
+
+        @functools.cached_property
+        def _name(self) -> str:  # what becomes one task with it shall be called alike
+            name: str = self.frame._name
+            return f"{name.rpartition('-')[0]}-{tokenize('kept apart', name)}"
 
         def _divisions(self) -> Any:
             return self.frame._divisions()

@@ -7,9 +7,11 @@ What it remembers is of a class of its own, which `session.state_of` has one of.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
+from shoal.client.errors import NobodyBegins, NobodyMayRun
 from shoal.client.inboxes import on_published
 from shoal.client.members import on_member_joined, on_member_left, on_members
 from shoal.client.topics import on_topic_event
@@ -17,11 +19,16 @@ from shoal.comms import PendingCalls
 from shoal.protocol.actors import ActorReply, ActorsLost
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.coordination import Published
+from shoal.protocol.keys import to_text
+from shoal.protocol.limits import TasksStranded
 from shoal.protocol.looking import MemberJoined, MemberLeft, Members
+from shoal.protocol.memory import AllPaused
 from shoal.protocol.messages import Replicas, Shutdown
 from shoal.protocol.topics import TopicEvent
 
 P = TypeVar("P")
+
+_logger = logging.getLogger("shoal.client")
 
 
 class Listening(Protocol):
@@ -58,6 +65,18 @@ def on_shutdown(session: Listening, message: Shutdown, buffers: list[Any]) -> No
     session.ending_reason = message.reason
 
 
+def on_tasks_stranded(session: Listening, message: TasksStranded, buffers: list[Any]) -> None:
+    """Whoever waits for these tasks is to know what they wait for."""
+    fields = [getattr(message, name) for name in TasksStranded.__struct_fields__[1:]]
+    _logger.warning("%s", NobodyMayRun(to_text(message.key), *fields))
+
+
+def on_all_paused(session: Listening, message: AllPaused, buffers: list[Any]) -> None:
+    """Whoever waits is to know what for."""
+    said = message.nworkers, message.seconds, message.worker, message.why
+    _logger.warning("%s", NobodyBegins(*said))
+
+
 class CallsUnderWay:
     """How those to the actors of one worker are ended."""
 
@@ -86,5 +105,7 @@ INCOMING: Final[dict[type, Handler]] = {
     MemberJoined: on_member_joined,
     MemberLeft: on_member_left,
     Published: on_published,
+    TasksStranded: on_tasks_stranded,
+    AllPaused: on_all_paused,
 }
 """Type of a message -> its handler."""

@@ -165,6 +165,7 @@ class ClientBase(Answering):
                 heartbeat_seconds=self._heartbeat_seconds,
                 versions=told_versions(),
                 watches_members=self.owner is None and not self._serves_tasks,
+                share=config.read(config.Client).share,
             )
         except BaseException:
             await self._close_owned_cluster()

@@ -21,7 +21,7 @@ from shoal.observe.inside import current_task
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import TaskOptions
 from shoal.protocol.operations import worker_names
-from shoal.units import to_count, to_seconds
+from shoal.units import to_count, to_nbytes, to_seconds
 
 _logger = logging.getLogger("shoal.client")
 _dask: Any = dask  # it ships annotations for half of its functions
@@ -44,19 +44,23 @@ def task_options(
     resources: Mapping[str, float] | None = None,
     actor: bool = False,
     executor: str | None = None,
+    limits: Any = None,
+    memory: Any = None,
     inside: str | None = None,
     of_graph: bool = False,
+    is_all_said: bool = False,
 ) -> TaskOptions | None:
     """Options as they travel; None if they are all as usual.  Annotations fill what is not given.
 
     Args:
         inside: the task that submits; None: the calling one, if there is any.
         of_graph: annotations that are functions of the key are left to whoever knows the keys.
+        is_all_said: annotations are not looked at.
 
     Raises:
         TypeError, ValueError: an option that makes no sense.
     """
-    annotations = _dask.get_annotations()
+    annotations = {} if is_all_said else _dask.get_annotations()
     if annotations and of_graph:
         annotations = {name: said for name, said in annotations.items() if not callable(said)}
     if annotations:
@@ -65,6 +69,8 @@ def task_options(
         workers = annotations.get("workers") if workers is None else workers
         resources = annotations.get("resources") if resources is None else resources
         executor = annotations.get("executor") if executor is None else executor
+        limits = annotations.get("limits") if limits is None else limits
+        memory = annotations.get("memory") if memory is None else memory
         if allow_other_workers is None:
             allow_other_workers = annotations.get("allow_other_workers")
     if allow_other_workers not in (True, False, None):
@@ -72,8 +78,8 @@ def task_options(
     if inside is None:
         task = current_task.get()
         inside = "" if task is None else task.key
-    said = priority or retries or workers is not None or resources or executor or actor
-    if not (said or inside):
+    said = priority or retries or workers is not None or resources or executor or actor or limits
+    if not (said or inside or memory):
         return None
     return TaskOptions(
         priority=_priority_of(priority),
@@ -84,6 +90,8 @@ def task_options(
         actor=actor,
         executor=_executor_of(executor),
         inside=Key(inside),
+        limits=_limits_of(limits) if limits else {},
+        memory=_memory_of(memory) if memory else 0,
     )
 
 
@@ -114,6 +122,48 @@ def _amounts_of(resources: object) -> dict[str, float]:
         if number:
             amounts[str(name)] = number
     return amounts
+
+
+def _memory_of(memory: object) -> int:
+    """By how many bytes a worker grows for a run.
+
+    Raises:
+        TypeError, ValueError: this is no size.
+    """
+    if isinstance(memory, bool) or not isinstance(memory, (str, Real)):
+        raise TypeError(
+            f"memory= is what a run takes of its worker, in bytes or as '2 GiB', not {memory!r}"
+        )
+    nbytes = float(memory) if isinstance(memory, Real) else to_nbytes(memory)
+    if not 0 <= nbytes < math.inf:
+        raise ValueError(f"memory= is a number of bytes from 0 on, not {memory!r}")
+    return int(nbytes)
+
+
+def _limits_of(limits: object) -> dict[str, int]:
+    """How many tasks of each name may run at once, as it travels: 0 is as is set elsewhere.
+
+    Raises:
+        TypeError, ValueError: these are no such numbers.
+    """
+    if isinstance(limits, str):
+        limits = [limits]
+    if isinstance(limits, (list, tuple, set, frozenset)):
+        limits = dict.fromkeys(limits)
+    if not isinstance(limits, Mapping):
+        raise TypeError(
+            "limits= is how many tasks of each name may run at once, such as {'db': 8}, or names "
+            f"for which that is set elsewhere, not {limits!r}"
+        )
+    numbers: dict[str, int] = {}
+    for name, number in limits.items():
+        numbers[str(name)] = 0 if number is None else to_count(f"limits[{name!r}]", number)
+        if number is not None and not numbers[str(name)]:
+            raise ValueError(
+                f"The limit {name!r} is a number from 1 on, or None, which is as is set elsewhere; "
+                f"not {number!r}, as then none of these tasks could ever run"
+            )
+    return numbers
 
 
 def _priority_of(priority: object) -> float:

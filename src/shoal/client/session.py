@@ -74,6 +74,7 @@ class Session(Sending):
         heartbeat_seconds: float,
         versions: dict[str, str],
         watches_members: bool = False,
+        share: float = 1.0,
     ) -> None:
         """Connect and register; this loop is the session's from now on.
 
@@ -100,7 +101,7 @@ class Session(Sending):
             self._welcomed = self.loop.create_future()
             self._ended = self.loop.create_future()
             self.connection.start(self._on_messages, self._on_closed)
-            self.connection.send([RegisterClient(self.name, versions, watches_members)])
+            self.connection.send([RegisterClient(self.name, versions, watches_members, share)])
             async with asyncio.timeout_at(end):
                 await self._welcomed
         except BaseException as error:

@@ -6,7 +6,7 @@ import logging
 
 from dask.system import CPU_COUNT
 
-from shoal.observe.limits import asked_memory_bytes, host_memory_bytes
+from shoal.observe.limits import asked_memory_bytes, host_memory_bytes, process_memory_bytes
 
 
 def parse_memory_limit(
@@ -23,7 +23,7 @@ def parse_memory_limit(
             by threads, None or 0 for none.
         logger: told if it is more than there is, which is what is given then.
     """
-    there = host_memory_bytes()
+    there = min(host_memory_bytes(), process_memory_bytes())
     wanted = asked_memory_bytes(memory_limit, nthreads, total_cores, there)
     if wanted > there:
         logger.warning("memory_limit=%s is more than this machine has: %d", memory_limit, there)

@@ -58,6 +58,15 @@ _CLIENT: Final = _named(
 
 _HERE: Final[dict[str, dict[str, str]]] = {
     "distributed": {name: home_of(name) for name in HOMES},
+    "distributed.active_memory_manager": _homes(
+        (
+            "shoal.compat.active_memory",
+            "ActiveMemoryManagerPolicy, ReduceReplicas, RetireWorker, Suggestion",
+        ),
+        ("shoal.compat.active_memory", "SuggestionGenerator"),
+        ("shoal.client.rounds", "RoundsOfScheduler as AMMClientProxy"),
+        ("shoal.scheduler.shell.rounds", "Rounds as ActiveMemoryManagerExtension"),
+    ),
     "distributed.cfexecutor": _homes(("shoal.client.executor", "ClientExecutor")),
     "distributed.cli": {},
     "distributed.cli.dask_scheduler": _homes(("shoal.cli.scheduler", "scheduler as main")),

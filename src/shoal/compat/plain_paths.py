@@ -52,6 +52,11 @@ _OWN: Final[dict[str, dict[str, str]]] = {
         ("shoal.compat.serving", "dumps_function, fail_hard"),
         ("shoal.compat.speeds", "benchmark_disk, benchmark_memory, benchmark_network"),
     ),
+    "distributed.spill": homes_of(
+        ("shoal.compat.spilling", "AnyKeyFile, ManualEvictProto, SpillBuffer"),
+        ("shoal.compat.serialising.errors", "CannotSpill as PickleError"),
+        ("shoal.storage.results", "SpilledSize"),
+    ),
     "distributed.worker_memory": homes_of(("shoal.compat.limits", "parse_memory_limit")),
     "distributed.diagnostics.progressbar": homes_of(
         ("shoal.compat.progress_bars", "ProgressBar, TextProgressBar"),

@@ -7,7 +7,7 @@ import sys
 from importlib.metadata import version
 from typing import Final
 
-from shoal.observe.limits import host_memory_bytes
+from shoal.observe.limits import host_memory_bytes, process_memory_bytes
 
 __version__: Final = version("dask").partition("+")[0]
 """That of the dask beside us: programs compare the two, and take it apart into numbers."""
@@ -24,8 +24,8 @@ worker_logger: Final = logging.getLogger("shoal.worker")
 
 
 def memory_limit() -> int:
-    """Memory of this machine or container, in bytes."""
-    return host_memory_bytes()
+    """Memory of this machine or container, in bytes, as far as this process may have it."""
+    return min(host_memory_bytes(), process_memory_bytes())
 
 
 MEMORY_LIMIT: Final = memory_limit()

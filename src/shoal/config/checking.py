@@ -18,6 +18,10 @@ def _to_seconds_by_name(value: Any) -> dict[Any, float]:
     return {name: to_seconds(duration) for name, duration in dict(value).items()}
 
 
+def _to_nbytes_by_name(value: Any) -> dict[Any, int]:
+    return {name: to_nbytes(size) for name, size in dict(value).items()}
+
+
 def _to_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -30,6 +34,7 @@ KINDS: Final[dict[str, Callable[[Any], Any]]] = {
     "_seconds": to_seconds,
     "_bytes": to_nbytes,
     "_durations": _to_seconds_by_name,
+    "_memory": _to_nbytes_by_name,
     "preload": _to_list,
     "blocked_handlers": _to_list,
     "event_loop": _to_event_loop,

@@ -22,8 +22,6 @@ _LEASES: Final = (
     "nothing to refresh."
 )
 _ROUTES: Final = "The services' web pages are fixed."
-_MEASURE: Final = "Workers are compared by the sizes of the results that they hold."
-_COPIES: Final = "Copies that nobody needs twice aren't dropped yet."
 _ROOTISH: Final = (
     "A task is kept with the scheduler until a worker has room unless it has large inputs; groups "
     "have no part in that. How much may be out is `scheduler.worker-saturation`."
@@ -75,10 +73,6 @@ UNHEEDED: Final[dict[str, Unheeded]] = {
     "scheduler.allowed-imports": Unheeded(
         ["dask", "distributed"], "Messages have types of their own; none makes anybody import."
     ),
-    "scheduler.active-memory-manager.measure": Unheeded("optimistic", _MEASURE),
-    "scheduler.active-memory-manager.policies": Unheeded(
-        [{"class": "distributed.active_memory_manager.ReduceReplicas"}], _COPIES
-    ),
     "worker.multiprocessing-method": Unheeded(
         "spawn", "How processes of workers start is `shoal.nanny.start-method`."
     ),
@@ -87,8 +81,6 @@ UNHEEDED: Final[dict[str, Unheeded]] = {
     ),
     "worker.daemon": Unheeded(True, "Tasks may always start processes of their own."),
     "worker.profile.low-level": Unheeded(False, "No stacks are sampled yet."),
-    "worker.memory.rebalance.measure": Unheeded("optimistic", _MEASURE),
-    "worker.memory.spill-compression": Unheeded("auto", "Workers keep results in memory."),
     "worker.http.routes": Unheeded(
         [
             "distributed.http.worker.prometheus",
@@ -189,14 +181,6 @@ NOT_YET: Final[dict[str, str]] = {
     "comm.tls.worker-key": "Connections are not encrypted yet.",
     "comm.tls.client-cert": "Connections are not encrypted yet.",
     "comm.tls.client-key": "Connections are not encrypted yet.",
-    "scheduler.replicas.enabled": _COPIES,
-    "scheduler.replicas.interval-seconds": _COPIES,
-    "worker.memory.transfer-ratio": "What arrives is not held back yet as memory fills.",
-    "worker.memory.target-ratio": "Workers don't spill yet: results stay in memory.",
-    "worker.memory.spill-ratio": "Workers don't spill yet: results stay in memory.",
-    "worker.memory.spill-bytes-max": "Workers don't spill yet: results stay in memory.",
-    "worker.memory.pause-ratio": "Workers don't pause yet as their memory fills.",
-    "worker.memory.recent-to-old-seconds": "Unmanaged memory isn't told apart by its age yet.",
     "worker.profile.enabled": "No stacks are sampled yet.",
     "worker.profile.interval-seconds": "No stacks are sampled yet.",
     "worker.profile.cycle-seconds": "No stacks are sampled yet.",

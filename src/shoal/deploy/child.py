@@ -197,13 +197,15 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
     with _plain_failures():
         options = dict(document["options"])
         plugins = load_plugins(options.pop("plugins", ()))
+        if options.get("data") is not None:
+            options["data"] = load_class(options["data"])
         kind = options.pop("worker_class", None)
         worker_class = Worker if kind is None else load_class(kind)
         worker = worker_class(words["scheduler"], token=token, plugins=plugins, **options)
         worker.is_watched = True
         worker.ask_nanny = lifeline.ask
         lifeline.on_told = worker.tell_topics
-        worker.predecessor = (words["predecessor"], words["predecessor_death"])
+        worker.predecessor = words["predecessor"]
 
         def tell_that_it_is_there() -> None:
             lifeline.tell(

@@ -12,12 +12,13 @@ from shoal import config
 from shoal.deploy.errors import UnknownOptions
 from shoal.deploy.sharing import memory_limit_nbytes
 from shoal.errors import UnsupportedOption
-from shoal.nanny.document import WORKERS_LACK, refuse_absent
+from shoal.nanny.document import refuse_absent
 from shoal.observe.asked import host_of_interface, split_scheme
 from shoal.units import to_seconds
 
 WORKER_OPTIONS: Final = frozenset(
     (
+        "data",
         "executor",
         "lifetime",
         "lifetime_restart",
@@ -43,7 +44,6 @@ NANNY_OPTIONS: Final = frozenset(("preload_nanny", "preload_nanny_argv"))
 PASSED_ON: Final = WORKER_OPTIONS | NANNY_OPTIONS
 
 LATER_OPTIONS: Final = {
-    **WORKERS_LACK,
     "env": "Set the variables with dask.config.set({'distributed.nanny.environ': {...}}) instead.",
 }
 """Options of upstream that would change what happens, and what to do instead."""

@@ -55,8 +55,12 @@ def memory_limit_nbytes(limit: float | str | None, nworkers: int) -> int:
     Raises:
         ValueError: a text that is no size.
     """
-    from shoal.observe.limits import host_memory_bytes, memory_limit_bytes
+    from shoal.observe.limits import (
+        host_memory_bytes,
+        memory_limit_bytes,
+        process_memory_bytes,
+    )
 
     if limit == "auto":
-        return host_memory_bytes() // max(1, nworkers)
+        return min(host_memory_bytes() // max(1, nworkers), process_memory_bytes())
     return memory_limit_bytes(limit, 1)

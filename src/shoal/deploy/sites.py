@@ -17,6 +17,7 @@ from shoal.comms.tcp import listen_at
 from shoal.deploy.faces import close_from_anywhere
 from shoal.nanny.document import (
     document_of,
+    pickled_data,
     pickled_plugins,
     plain_part_of,
     require_plain,
@@ -133,7 +134,12 @@ class ProcessSite:
         """See `Site.start_worker`.  The worker is started again whenever it dies."""
         plain = require_plain(
             "",
-            {**options, "name": name, "plugins": pickled_plugins(options.get("plugins", ()))},
+            {
+                **options,
+                "name": name,
+                "plugins": pickled_plugins(options.get("plugins", ())),
+                "data": pickled_data(options.get("data")),
+            },
         )
         argv = plain.pop("preload_nanny_argv", ())
         beside = plain.pop("preload_nanny", None)

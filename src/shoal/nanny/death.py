@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from shoal.units import format_nbytes
@@ -18,6 +19,27 @@ _SIGNALS = {
     "SIGSYS": "it made a system call that is forbidden here",
     "SIGXCPU": "it used up the processor time that the system allows it",
 }
+
+
+class KillsBySystem:
+    """Processes that the system has ended for want of memory: each explains one death of ours."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        """`count`: how many there were so far, of whomever."""
+        self._count = count
+        self._nexplained = 0
+
+    @property
+    def nunexplained(self) -> int:
+        """As a process starts: how many kills there were that are no death of ours."""
+        return self._count() - self._nexplained
+
+    def explains(self, nbefore: int) -> bool:
+        """Whether a kill is left that may be the death of a process which started with so many."""
+        if self.nunexplained <= nbefore:
+            return False
+        self._nexplained += 1
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from shoal.config import Memory, Nanny, read
 from shoal.nanny.bootstrap import to_bytes
 from shoal.nanny.channel import Channel
 from shoal.nanny.children import Child, Ending
-from shoal.nanny.death import Death
+from shoal.nanny.death import Death, KillsBySystem
 from shoal.nanny.errors import ProcessDied, ProcessLate
 from shoal.nanny.questions import PREPARE
 from shoal.nanny.starting import Wish, duplicate, start_process
@@ -40,6 +40,8 @@ ENTRY: Final = "shoal.deploy.child"
 
 START_SECONDS_MAX: Final = 60.0
 """For an interpreter to start, and to import what is forked from then on."""
+
+_kills: Final = KillsBySystem(nkilled_by_system)
 
 
 class ServiceProcess:
@@ -313,7 +315,7 @@ class ServiceProcess:
         environ = dict(os.environ if self._environ is None else self._environ)
         try:
             memory, method = read(Memory), read(Nanny).start_method
-            self._nkilled_before = nkilled_by_system()
+            self._nkilled_before = _kills.nunexplained
             wish = Wish(
                 what=self.what,
                 entry=self._entry,
@@ -390,7 +392,7 @@ class ServiceProcess:
             by_memory_limit=ending.by_memory_limit,
             by_system=exit_code == -signal.SIGKILL
             and not ending.by_memory_limit
-            and nkilled_by_system() > self._nkilled_before,
+            and _kills.explains(self._nkilled_before),
             last_lines=self._last_lines(),
         )
 

@@ -86,7 +86,10 @@ class Groups:
 def _folders(root: Path, process: str, controller: str) -> Iterator[Path]:
     """The group of the process for this controller, and those that it is in, nearest first."""
     for line in _text(root / "proc" / process / "cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
+        words = line.split(":", 2)
+        if len(words) < 3:
+            continue  # as a system may have it that only resembles Linux
+        _, controllers, path = words
         mounted = root / "sys/fs/cgroup"
         if controllers:
             if controller not in controllers.split(","):

@@ -138,7 +138,7 @@ class WorkerDetails(_View, Protocol):
         """What its memory is used for, as it told last."""
         from shoal.observe.memory import memory_of  # only here, as it is rare
 
-        return memory_of(self._entity.memory_bytes, self._entity.nbytes)
+        return memory_of(self._entity)
 
     @property
     def metrics(self) -> dict[str, Any]:

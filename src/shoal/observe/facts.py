@@ -41,20 +41,27 @@ class FactsOfScheduler(dict[str, Any]):
 
     def _repr_html_(self) -> str:
         return _table(
-            ["Worker", "Name", "Threads", "Memory limit", "Results"],
-            [
-                [
-                    address,
-                    worker["name"],
-                    worker["nthreads"],
-                    format_bytes(worker["memory_limit"]) if worker["memory_limit"] else "none",
-                    format_bytes(worker.get("nbytes", 0)),
-                ]
-                for address, worker in self["workers"].items()
-            ],
+            ["Worker", "Name", "Threads", "Status", "Memory", "Limit", "Results", "Spilled"],
+            [_row_of(address, worker) for address, worker in self["workers"].items()],
             f"Scheduler at {self['address']}: {self['n_workers']} workers, "
             f"{self['total_threads']} threads, {format_bytes(self['total_memory'])}",
         )
+
+
+def _row_of(address: str, worker: Mapping[str, Any]) -> list[Any]:
+    """One that has told nothing yet has no metrics."""
+    metrics = worker.get("metrics", {})
+    limit = worker["memory_limit"]
+    return [
+        address,
+        worker["name"],
+        worker["nthreads"],
+        worker.get("status", ""),
+        format_bytes(metrics.get("memory", 0)),
+        format_bytes(limit) if limit else "none",
+        format_bytes(metrics.get("managed_bytes", 0)),
+        format_bytes(metrics.get("spilled_bytes", {}).get("memory", 0)),
+    ]
 
 
 class WhoHas(dict[Any, tuple[str, ...]]):
@@ -128,11 +135,13 @@ def _metrics_of(worker: WorkerIdentity) -> dict[str, Any]:
     }
     return {
         "task_counts": {name: count for name, count in counts.items() if count},
-        "managed_bytes": worker.nbytes,
-        "spilled_bytes": {"memory": 0, "disk": 0},
+        "managed_bytes": worker.nbytes - worker.spilled_bytes,
+        "spilled_bytes": {"memory": worker.spilled_bytes, "disk": worker.spilled_disk_bytes},
         "transfer": {"incoming_bytes": worker.received_bytes, "incoming_count": 0},
         "cpu": worker.cpu_percent,
         "memory": worker.memory_bytes,
+        "unmanaged_old_bytes": worker.unmanaged_old_bytes,
+        "container": {"memory": worker.container_bytes, "limit": worker.container_limit_bytes},
         "time": worker.heard_at,
     }
 

@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Protocol, Self
 
 from dask.utils import format_bytes
+
+from shoal import config
+
+
+class Counted(Protocol):
+    """A worker, as a scheduler knows it or says what it is; all in bytes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Of all results that it holds."""
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Of those that are on disk only."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of its process."""
+
+    @property
+    def unmanaged_old_bytes(self) -> int:
+        """In there, no result, and there for long."""
 
 
 class MemoryState:
@@ -80,16 +102,37 @@ class MemoryState:
         return self.process, self.unmanaged_old, self.managed, self.spilled
 
 
-def memory_of(process_bytes: int, nbytes: int) -> MemoryState:
-    """Of a worker that has told these.
+def memory_of(worker: Counted) -> MemoryState:
+    """Of a worker, by what it has told last.
 
-    Nobody tells how long what is no result has been there: all of it counts as old.  A process that
-    has told nothing yet has at least its results.
+    A process that has told nothing yet has at least its results.
     """
-    process = max(process_bytes, nbytes)
-    return MemoryState(process=process, unmanaged_old=process, managed=nbytes, spilled=0)
+    managed = max(0, worker.nbytes - worker.spilled_bytes)
+    return MemoryState(
+        process=max(worker.memory_bytes, managed),
+        unmanaged_old=worker.unmanaged_old_bytes,
+        managed=managed,
+        spilled=worker.spilled_bytes,
+    )
 
 
 def memory_of_all(states: Iterable[MemoryState]) -> MemoryState:
     """Of several processes; nothing of none."""
     return MemoryState.sum(*states)
+
+
+class MemoryView:
+    """What a worker does as its memory fills; fractions of its limit, False: that is not done."""
+
+    def __init__(self, memory_limit: int, settings: config.Memory) -> None:
+        """`memory_limit`: bytes; 0: none."""
+        self.memory_limit: int | None = memory_limit or None
+        self.memory_target_fraction = settings.target_ratio or False
+        self.memory_spill_fraction = settings.spill_ratio or False
+        self.memory_pause_fraction = settings.pause_ratio or False
+        self.memory_terminate_fraction = settings.terminate_ratio or False
+        self.memory_monitor_interval = settings.monitor_seconds
+        self.max_spill = settings.spill_bytes_max or False
+
+    def __repr__(self) -> str:
+        return f"<memory of a worker, limit {self.memory_limit}>"

@@ -97,7 +97,7 @@ class Overview(OfWorkers):
     @property
     def bandwidth(self) -> float:
         """Bytes per second that a transfer between two workers is expected to make."""
-        return float(self._state.settings.bandwidth_bytes_per_second)
+        return float(self._state.ways.bytes_per_second())
 
     @property
     def n_tasks(self) -> int:

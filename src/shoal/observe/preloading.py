@@ -13,7 +13,6 @@ import importlib
 import inspect
 import logging
 import os
-import shutil
 import sys
 import types
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from typing import Any, Final, overload
 
 from shoal.observe.errors import PreloadFailed
 from shoal.observe.hooking import end_hook
+from shoal.storage.uploads import keep_file
 
 logger = logging.getLogger("shoal.preloading")
 
@@ -229,7 +229,9 @@ def _load_file(path: str, folder: str | None) -> types.ModuleType:
         place = folder
         copy = os.path.join(folder, file)
         if os.path.abspath(copy) != source:
-            shutil.copyfile(source, copy)
+            # Whole at any moment: services that begin together in one folder copy and load it too.
+            with open(source, "rb") as opened:
+                keep_file(folder, file, opened.read(), load=False)
     if place not in sys.path:
         sys.path.insert(0, place)
     importlib.invalidate_caches()

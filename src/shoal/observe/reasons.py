@@ -14,6 +14,9 @@ TERMINATED: Final = "SIGTERM"
 LIFETIME: Final = "lifetime"
 """It has lived as long as the setting `worker.lifetime` allows."""
 
+RECYCLED: Final = "recycled"
+"""It was paused, and what took its memory was no result: another process takes its place."""
+
 RESTARTED: Final = "restarted"
 """A client has asked for another process in its place."""
 

@@ -131,7 +131,7 @@ class RemoteWorker(_View, ShownWorker):
     @property
     def memory(self) -> MemoryState:
         """What its memory is used for, as it told last."""
-        return memory_of(self._entity.memory_bytes, self._entity.nbytes)
+        return memory_of(self._entity)
 
     @property
     def metrics(self) -> dict[str, Any]:

@@ -225,8 +225,8 @@ class WorkerView(_View, WorkerDetails, ShownWorker):
 
     @property
     def status(self) -> Status:
-        """Running, or about to go."""
-        return Status.closing_gracefully if self._entity.is_leaving else Status.running
+        """Running, paused, or about to go."""
+        return Status(self._entity.status)
 
     @property
     def nprocessing(self) -> int:

@@ -90,9 +90,13 @@ def client_secondary(
 
 
 @pytest.fixture
-def client_no_amm(client: Client) -> Client:
+def client_no_amm(client: Client) -> Iterator[Client]:
     """A client of a cluster where no policy drops or copies results by itself."""
-    return client
+    is_running = client.amm.running()
+    client.amm.stop()
+    yield client
+    if is_running:
+        client.amm.start()
 
 
 @pytest.fixture

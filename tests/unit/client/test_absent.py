@@ -17,14 +17,14 @@ def test_what_is_there_is_not_in_the_table(face):
 
 def test_what_is_absent_is_named_with_what_to_do_and_hasattr_says_no():
     client = AsyncClient("tcp://127.0.0.1:1", set_as_default=False)
-    assert not hasattr(client, "amm")
+    assert not hasattr(client, "profile")
     with pytest.raises(
-        AttributeError, match=r"does not have Client\.amm\. client\.replicate keeps"
+        AttributeError, match=r"does not have Client\.profile\. client\.call_stack\(\)"
     ) as caught:
-        client.amm  # noqa: B018 -- asking is the test
+        client.profile  # noqa: B018 -- asking is the test
     assert type(caught.value) is AbsentMethod
     copy = pickle.loads(pickle.dumps(caught.value))
-    assert (copy.method, str(copy)) == ("amm", str(caught.value))
+    assert (copy.method, str(copy)) == ("profile", str(caught.value))
     with pytest.raises(AttributeError, match=r"^'AsyncClient' object has no attribute 'gathr'"):
         client.gathr  # noqa: B018 -- asking is the test
 

@@ -30,6 +30,7 @@ from shoal.compat.worker_states.stimuli import (
     ComputeTaskEvent,
     ExecuteFailureEvent,
     ExecuteSuccessEvent,
+    FindMissingEvent,
     FreeKeysEvent,
     GatherDepBusyEvent,
     GatherDepFailureEvent,
@@ -41,6 +42,7 @@ from shoal.compat.worker_states.stimuli import (
     SecedeEvent,
     StateMachineEvent,
     StealRequestEvent,
+    UnpauseEvent,
     UpdateDataEvent,
 )
 from shoal.compat.worker_states.tasks import TaskState, merge_recs_instructions
@@ -160,7 +162,19 @@ def test_an_input_that_cannot_be_read_fails_those_that_wait_for_it():
     assert states(ws) == {"y": "error"}
 
 
-@pytest.mark.parametrize("stimulus", [PauseEvent("p"), GatherDepBusyEvent("b", NEAR, 1)])
+def test_a_paused_machine_begins_nothing_until_it_goes_on():
+    ws = WorkerState()
+    ws.handle_stimulus(compute("x"))
+    assert ws.handle_stimulus(PauseEvent("p")) == []
+    assert not ws.running
+    assert ws.handle_stimulus(compute("y"), compute("z", who_has={"a": [NEAR]})) == []
+    assert states(ws) == {"x": "executing", "y": "ready", "z": "waiting", "a": "fetch"}
+    assert ws.handle_stimulus(success("x")) == [TaskFinishedMsg.match(key="x")]
+    fetches = [GatherDep("u", NEAR, {"a"}, 1)]
+    assert ws.handle_stimulus(UnpauseEvent("u")) == [*fetches, Execute("u", "y")]
+
+
+@pytest.mark.parametrize("stimulus", [FindMissingEvent("f"), GatherDepBusyEvent("b", NEAR, 1)])
 def test_what_others_decide_is_refused_with_who_does(stimulus):
     ws = WorkerState()
     with pytest.raises(NotDecidedHere, match="takes no"):

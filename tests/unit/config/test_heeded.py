@@ -22,7 +22,7 @@ import dask
 import psutil
 import pytest
 
-from shoal import Client, LocalCluster, Scheduler, Worker
+from shoal import Client, LocalCluster, Scheduler, Worker, config
 from shoal.client.options import connect_seconds
 from shoal.comms import connect, listen
 from shoal.comms.compressing import accepted_compressions, effort
@@ -32,11 +32,16 @@ from shoal.config.unheeded import NOT_YET
 from shoal.deploy.child import loop_factory
 from shoal.errors import NoWorkerError
 from shoal.nanny.document import worker_environ
+from shoal.storage.scratch import Scratch
+from shoal.storage.spill import Spill
 from shoal.web.answers import counts_as_json
+from shoal.worker.shell.introduction import spill_maker
 from tests.unit.client.fake_scheduler import TOKEN, FakeScheduler
 from tests.unit.comms.ends import DECODER, KEYS, End
 
 Look = Callable[[], Awaitable[object]]
+
+_OF_COPIES = "distributed.active_memory_manager"
 
 ARGUED = """
 import click
@@ -78,6 +83,45 @@ def of_worker(*path: str) -> Look:
             return _plain(found)
 
     return look
+
+
+async def of_memory(what: str) -> object:
+    """At which part of its limit a worker does something, as far as it goes by its process."""
+    async with (
+        Scheduler(protocol="inproc") as scheduler,
+        Worker(scheduler.address, memory_limit="1 GiB") as worker,
+    ):
+        assert worker.feed.memory is not None
+        bounds = worker.feed.memory.thresholds
+        found = {
+            "pause": bounds.pause,
+            "spill": bounds.spill,
+            "incoming": worker.feed.machine.state.settings.incoming_bytes_max,
+        }
+        return (found[what] or 0) / bounds.limit
+
+
+async def has_old_memory() -> object:
+    async with (
+        Scheduler(protocol="inproc") as scheduler,
+        Worker(scheduler.address, memory_limit="1 GiB") as worker,
+    ):
+        assert worker.feed.memory is not None
+        return worker.feed.memory.tell()["unmanaged_old_bytes"] > 0
+
+
+async def of_target() -> object:
+    """How much of its limit a worker's results may take in memory."""
+    async with (
+        Scheduler(protocol="inproc") as scheduler,
+        Worker(scheduler.address, memory_limit="1 GiB") as worker,
+    ):
+        return worker.feed.spilling.target_bytes / 2**30
+
+
+def spilled_by() -> Spill:
+    """What a worker would write its results by."""
+    return spill_maker(Scratch(None), config.read(config.Memory), None)()
 
 
 def _plain(value: object) -> object:
@@ -138,6 +182,11 @@ async def warning_of_large_graph() -> object:
             future = client.compute(dask.delayed(len)(bytes(200_000)))
             del future
         return ["large graph" in str(warning.message) for warning in caught]
+
+
+async def policies_of_copies() -> object:
+    async with Scheduler(protocol="inproc") as scheduler:
+        return [repr(policy) for policy in scheduler.rounds.policies]
 
 
 async def latest_logs() -> object:
@@ -241,6 +290,15 @@ ROWS: Final[dict[str, tuple[Any, Look, object]]] = {
         at_once(lambda: worker_environ().get("SHOAL_OF_THE_TABLE")),
         "7",
     ),
+    "scheduler.active-memory-manager.interval": ("9s", of_machine("reduction_seconds"), 9.0),
+    "scheduler.active-memory-manager.measure": (
+        "process", of_machine("replica_measure"), "process"
+    ),
+    "scheduler.active-memory-manager.policies": (
+        [{"class": f"{_OF_COPIES}.RetireWorker", "address": "tcp://h:1"}],
+        policies_of_copies, ["RetireWorker('tcp://h:1')"],
+    ),
+    "scheduler.active-memory-manager.start": (False, of_machine("reduces_replicas"), False),
     "scheduler.blocked-handlers": (["identity"], of_scheduler("blocked_handlers"), ("identity",)),
     "scheduler.bandwidth": ("1 MB", of_machine("bandwidth_bytes_per_second"), 1e6),
     "scheduler.contact-address": ("tcp://h:1", of_scheduler("address"), "tcp://h:1"),
@@ -261,9 +319,19 @@ ROWS: Final[dict[str, tuple[Any, Look, object]]] = {
         4, of_worker("feed", "machine", "state", "settings", "transfers_max"), 4
     ),
     "worker.lifetime.duration": ("9s", at_once(lambda: Worker("inproc://x").lifetime), 9.0),
+    "worker.memory.pause": (0.5, lambda: of_memory("pause"), 0.5),
+    "worker.memory.rebalance.measure": ("managed", of_machine("rebalance_measure"), "managed"),
     "worker.memory.rebalance.recipient-max": (0.5, of_machine("rebalance_recipient_ratio"), 0.5),
     "worker.memory.rebalance.sender-min": (0.4, of_machine("rebalance_sender_ratio"), 0.4),
     "worker.memory.rebalance.sender-recipient-gap": (0.2, of_machine("rebalance_gap_ratio"), 0.2),
+    "worker.memory.recent-to-old-time": ("0s", has_old_memory, True),
+    "worker.memory.spill": (0.5, lambda: of_memory("spill"), 0.5),
+    "worker.memory.max-spill": ("5 MB", at_once(lambda: spilled_by().disk.nbytes_max), 5_000_000),
+    "worker.memory.spill-compression": (
+        "zlib", at_once(lambda: spilled_by().compressions), ["zlib"]
+    ),
+    "worker.memory.target": (0.5, of_target, 0.5),
+    "worker.memory.transfer": (0.5, lambda: of_memory("incoming"), 0.5),
     "worker.preload": ([PRELOAD], lambda: marks("worker"), "set up"),
     "worker.resources": ({"GPU": 2}, of_worker("feed", "machine", "state", "settings", "resources"),
                          {"GPU": 2.0}),

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from shoal.nanny.death import Death
+from shoal.nanny.death import Death, KillsBySystem
 
 GIB = 2**30
 
@@ -69,3 +69,18 @@ def test_only_a_known_and_good_end_is_clean() -> None:
 def test_a_death_is_the_same_after_it_has_travelled() -> None:
     death = Death(pid=7, exit_code=-11, signal="SIGSEGV", last_lines="Fatal Python error")
     assert pickle.loads(pickle.dumps(death)) == death
+
+
+def test_one_kill_by_the_system_explains_one_death() -> None:
+    """Else whoever is killed by hand later, and began before, seems to have had no memory left."""
+    nkills = 3
+    kills = KillsBySystem(lambda: nkills)
+    begun = kills.nunexplained
+    assert not kills.explains(begun)
+    nkills += 2
+    assert kills.explains(begun)
+    assert kills.explains(begun)
+    assert not kills.explains(begun)
+    nkills += 1
+    assert not kills.explains(kills.nunexplained)  # it was killed before this one began
+    assert kills.explains(begun)

@@ -1,5 +1,7 @@
 """What the memory of workers is used for."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from shoal.observe.memory import MemoryState, memory_of, memory_of_all
@@ -33,8 +35,19 @@ def test_several_processes_are_added_up():
     assert one != memory_of_all([])
 
 
+def worker(process, nbytes, spilled=0, old=0):
+    return SimpleNamespace(
+        memory_bytes=process, nbytes=nbytes, spilled_bytes=spilled, unmanaged_old_bytes=old
+    )
+
+
 @pytest.mark.parametrize(("process", "shown_process"), [(0, 7), (10, 10)])
 def test_a_worker_has_at_least_its_results(process, shown_process):
-    state = memory_of(process, 7)
-    assert (state.process, state.managed) == (shown_process, 7)
-    assert state.unmanaged_recent == 0
+    state = memory_of(worker(process, 7))
+    assert (state.process, state.managed, state.unmanaged_old) == (shown_process, 7, 0)
+
+
+def test_what_is_on_disk_counts_for_no_memory():
+    state = memory_of(worker(process=100, nbytes=50, spilled=30, old=60))
+    assert (state.managed, state.spilled, state.managed_total) == (20, 30, 50)
+    assert (state.unmanaged, state.unmanaged_old, state.optimistic) == (80, 60, 80)

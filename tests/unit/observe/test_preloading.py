@@ -75,6 +75,19 @@ def test_a_file_is_imported_from_the_folder_of_its_service(service, tmp_path):
     assert service.calls == ["setup", "teardown"]
 
 
+def test_a_file_is_whole_for_those_who_read_it_as_another_service_loads_it(service, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    given = tmp_path / "begun_together.py"
+    given.write_text(TEXT)
+    live(service, str(given), file_dir=str(folder))
+    with open(folder / given.name) as reading:
+        given.write_text(f"{TEXT}# and a line more")
+        live(service, str(given), file_dir=str(folder))
+        assert reading.read() == TEXT
+    assert [path.name for path in folder.glob("*.py*")] == [given.name]
+
+
 def test_a_command_is_given_its_arguments(service):
     text = """
 import click

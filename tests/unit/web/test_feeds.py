@@ -1,7 +1,9 @@
 """What the page and scripts are told is what the state says."""
 
+from shoal.observe.facts import facts_of_worker
 from shoal.protocol.coordination import AcquireLease, AcquireLock
 from shoal.protocol.keys import to_canonical
+from shoal.protocol.memory import PauseChanged
 from shoal.protocol.messages import WorkerHeartbeat
 from shoal.web.feeds.counts import counts, nawaited_in, nworkers_desired
 from shoal.web.feeds.status import (
@@ -156,6 +158,35 @@ def test_a_task_that_waits_for_others_runs_but_keeps_no_thread_busy() -> None:
     scene.finish("x")
     scene.finish("y")
     assert nbusy_of(worker) == 0
+
+
+def test_a_worker_shows_what_its_memory_is_used_for_and_that_it_is_paused() -> None:
+    scene = Scene()
+    scene.join("a", memory_limit=1000)
+    heard = WorkerHeartbeat(
+        memory_bytes=900,
+        managed_bytes=300,
+        spilled_bytes=200,
+        spilled_disk_bytes=150,
+        unmanaged_old_bytes=100,
+        container_bytes=1500,
+        container_limit_bytes=2000,
+    )
+    scene.from_worker("a", heard, PauseChanged(True, "full"))
+    columns = worker_columns([scene.worker("a")])
+    assert columns["paused"] == [True]
+    assert columns["memory_bytes"] == [900]
+    assert columns["spilled_bytes"] == [200]
+    assert columns["unmanaged_old_bytes"] == [100]
+    assert (columns["container_bytes"], columns["container_limit"]) == ([1500], [2000])
+    assert status(scene.machine.state)["totals"]["spilled_bytes"] == 200
+
+    facts = facts_of_worker(scene.worker("a").identity())
+    metrics = facts["metrics"]
+    assert facts["status"] == "paused"
+    assert metrics["memory"] == 900
+    assert metrics["spilled_bytes"] == {"memory": 200, "disk": 150}
+    assert metrics["container"] == {"memory": 1500, "limit": 2000}
 
 
 def test_bytes_that_workers_fetched_are_added_up_and_outlive_them() -> None:

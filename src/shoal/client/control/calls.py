@@ -17,6 +17,7 @@ from shoal.client.computing import warn_of_large
 from shoal.client.errors import TakenKeyWarning
 from shoal.client.future import Future, futures_of
 from shoal.client.garbage import paused_collection
+from shoal.client.hints import take_hints
 from shoal.client.lifecycle import ClientBase
 from shoal.client.machine import Record
 from shoal.client.naming import TakenNames
@@ -76,6 +77,11 @@ class Calls(ClientBase):
             actors: the same.
             pure: equal calls share one task; False: each call is a task of its own.
             fifo_timeout: not used.
+            limits: how many tasks of a name may run at once in the whole cluster, such as
+                {"db": 8}; names alone go by what is set (see `set_limits`).  A function that takes
+                such a keyword itself gets it.
+            memory: what a run takes of its worker's memory, in bytes or as "2 GiB", where that
+                shall be known before one has run; as with `limits`, the function's own comes first.
 
         Raises:
             TypeError: `func` can't be called, or something can't be pickled.
@@ -91,6 +97,7 @@ class Calls(ClientBase):
             allow_other_workers=allow_other_workers or None,
             resources=resources,
             actor=actor or actors,
+            **take_hints(func, kwargs),
         )
         self.session.require_running()
         is_actor = bool(actor or actors)
@@ -172,6 +179,7 @@ class Calls(ClientBase):
             allow_other_workers=allow_other_workers or None,
             resources=resources,
             actor=actor or actors,
+            **take_hints(func, kwargs),
         )
         self.session.require_running()
         each: dict[str, Any] = {}

@@ -55,6 +55,8 @@ class Collections(Results):
             workers=workers,
             allow_other_workers=allow_other_workers,
             resources=resources,
+            limits=kwargs.get("limits"),
+            memory=kwargs.get("memory"),
             of_graph=True,
         )
         futures = self._graph_futures(dsk, flat_keys(keys), options, actors=actors)
@@ -120,6 +122,8 @@ class Collections(Results):
             workers=workers,
             allow_other_workers=allow_other_workers or None,
             resources=resources,
+            limits=kwargs.get("limits"),
+            memory=kwargs.get("memory"),
             of_graph=True,
         )
         futures = computed(
@@ -152,6 +156,8 @@ class Collections(Results):
             workers=workers,
             allow_other_workers=allow_other_workers,
             resources=resources,
+            limits=kwargs.get("limits"),
+            memory=kwargs.get("memory"),
             of_graph=True,
         )
         return persisted(

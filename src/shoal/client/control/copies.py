@@ -13,7 +13,16 @@ from shoal.protocol.operations import require_copies, worker_names
 
 
 class Copies(ClientBase):
-    """`replicate` and `rebalance`."""
+    """`replicate`, `rebalance` and `amm`."""
+
+    @property
+    def amm(self) -> Any:
+        """The rounds that drop copies which nobody needs: `start()`, `stop()`, `run_once()` and
+        `running()`.
+        """
+        from shoal.client.rounds import RoundsOfScheduler  # only here, as it is rare
+
+        return RoundsOfScheduler(self.face)
 
     async def replicate(
         self,

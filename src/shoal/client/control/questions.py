@@ -9,7 +9,7 @@ from shoal.client.control.keys import keys_in
 from shoal.client.lifecycle import ClientBase, finishes
 from shoal.client.members import Members, facts_known
 from shoal.observe.facts import FactsOfScheduler, HasWhat, WhoHas, facts_of_identity
-from shoal.protocol import looking, questions
+from shoal.protocol import looking, placement, questions
 from shoal.protocol.keys import from_canonical
 from shoal.protocol.operations import worker_names
 
@@ -32,6 +32,18 @@ class Questions(ClientBase):
         names = None if workers is None else worker_names(workers)
         found = await self.session.call(lambda request: questions.HasWhat(request, names))
         return HasWhat((w, tuple(from_canonical(key) for key in keys)) for w, keys in found.items())
+
+    async def explain(self, futures: Any) -> str:
+        """What tasks wait for, or why they ran where they did, in lines for people.
+
+        Args:
+            futures: a future or key, or several; those of collections, too.
+        """
+        keys = keys_in(futures)
+        lines: list[str] = await self.session.call(
+            lambda request: placement.ExplainTasks(request, keys)
+        )
+        return "\n".join(lines)
 
     async def nthreads(self, workers: Any = None, **kwargs: Any) -> dict[str, int]:
         """Worker -> its number of threads."""

@@ -48,6 +48,11 @@ class BlockingCalls(BlockingBase):
             actors: the same.
             pure: equal calls share one task; False: each call is a task of its own.
             fifo_timeout: not used.
+            limits: how many tasks of a name may run at once in the whole cluster, such as
+                {"db": 8}; names alone go by what is set (see `set_limits`).  A function that takes
+                such a keyword itself gets it.
+            memory: what a run takes of its worker's memory, in bytes or as "2 GiB", where that
+                shall be known before one has run; as with `limits`, the function's own comes first.
 
         Raises:
             TypeError: `func` can't be called, or something can't be pickled.

@@ -14,6 +14,13 @@ from shoal.client.facing import BlockingBase
 class BlockingCopies(BlockingBase):
     """The blocking face of `Copies`."""
 
+    @property
+    def amm(self) -> Any:
+        """The rounds that drop copies which nobody needs: `start()`, `stop()`, `run_once()` and
+        `running()`.
+        """
+        return self._async.amm
+
     def replicate(
         self,
         futures: Any,

@@ -35,6 +35,18 @@ class BlockingQuestions(BlockingBase):
             shorten(error)
             raise
 
+    def explain(self, futures: Any) -> str:
+        """What tasks wait for, or why they ran where they did, in lines for people.
+
+        Args:
+            futures: a future or key, or several; those of collections, too.
+        """
+        try:
+            return self.hand_over(self._async.explain(futures))
+        except BaseException as error:
+            shorten(error)
+            raise
+
     def nthreads(self, workers: Any = None, **kwargs: Any) -> dict[str, int]:
         """Worker -> its number of threads."""
         try:

@@ -26,6 +26,21 @@ class CannotSerialize(ShoalError, TypeError):
         )
 
 
+class CannotSpill(ShoalError, TypeError):
+    """A mapping that spills can't pickle a value, which is too large for memory."""
+
+    def __init__(self, key: object, kind: str, why: str) -> None:
+        """`kind`: its type; `why`: what pickle says."""
+        super().__init__(key, kind, why)
+        self.key, self.kind, self.why = key, kind, why
+
+    def __str__(self) -> str:
+        return (
+            f"Failed to pickle {self.key!r}, a {self.kind}: {self.why}\n"
+            "What can't be pickled can't be kept on disk: keep less of it, or let memory be larger."
+        )
+
+
 class NotPlain(ProtocolError):
     """A message from somebody who has not proved who it is held more than plain values."""
 

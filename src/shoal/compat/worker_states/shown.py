@@ -97,7 +97,7 @@ class Shown:
         run = machine.runs.get(task)
         if key in threads.unwanted:
             return "cancelled"
-        if run is not None and run.state == WAITING:
+        if run is not None and run.state == WAITING and run.wants:
             return "waiting"
         if run is not None and run.state == LONG_RUNNING:
             return "long-running"

@@ -23,6 +23,7 @@ from shoal.compat.worker_states.errors import InvalidTransition, NotDecidedHere
 from shoal.compat.worker_states.shown import Shown, whole
 from shoal.compat.worker_states.threads import Threads
 from shoal.ids import CodeId, Epoch, Key, RunId
+from shoal.protocol.memory import PauseChanged
 from shoal.protocol.messages import (
     AcquireReplicas,
     Failure,
@@ -39,7 +40,15 @@ from shoal.protocol.messages import (
     WorkerWelcome,
 )
 from shoal.protocol.slots import LongRunning, RunRescheduled
-from shoal.worker.machine.effects import Drop, Effect, Fetch, Send, StartRuns, WithdrawRuns
+from shoal.worker.machine.effects import (
+    Drop,
+    Effect,
+    Fetch,
+    HoldRuns,
+    Send,
+    StartRuns,
+    WithdrawRuns,
+)
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import (
     FAILED,
@@ -52,8 +61,6 @@ from shoal.worker.model.entities import (
 )
 
 _ELSEWHERE: Final = {
-    "PauseEvent": "it does not pause: a worker is given no more than it has room for.",
-    "UnpauseEvent": "it does not pause: a worker is given no more than it has room for.",
     "GatherDepBusyEvent": "no peer says that it is busy; it answers when it can.",
     "RetryBusyWorkerEvent": "no peer says that it is busy; it answers when it can.",
     "RemoveWorkerEvent": "that a peer has gone shows when it is asked; other holders are tried.",
@@ -314,6 +321,14 @@ class WorkerState(Shown):
             return  # it ended meanwhile
         self._machine.seceded(run, event.compute_duration, time.monotonic())
 
+    def _on_PauseEvent(self, event: stimuli.PauseEvent) -> None:
+        self.running = False
+        self._machine.pause("it was told to", time.monotonic())
+
+    def _on_UnpauseEvent(self, event: stimuli.UnpauseEvent) -> None:
+        self.running = True
+        self._machine.resume("it was told to", time.monotonic())
+
     # ---- from effects to instructions
 
     def _receive(self, message: object) -> None:
@@ -343,19 +358,17 @@ class WorkerState(Shown):
         return [*asked, *messages, *begun]
 
     def _effects(self) -> Iterable[Effect]:
-        """All effects of the step, and of what withdrawing brings about."""
-        effects = self._machine.take_effects()
-        while effects:
-            withdrawn: list[Run] = []
+        """All effects of the step, and of what taking runs back brings about."""
+        while effects := self._machine.take_effects():
             for effect in effects:
                 if isinstance(effect, WithdrawRuns):
-                    withdrawn += self._threads.withdraw(effect.runs)
+                    taken = self._threads.withdraw(effect.runs)
+                    ended = [RunEnded(run, WITHDRAWN) for run in taken]
+                    self._machine.runs_ended(ended, time.monotonic())
+                elif isinstance(effect, HoldRuns):
+                    held = self._threads.withdraw(effect.runs)
+                    self._machine.runs_held(held, time.monotonic())
                 yield effect
-            if not withdrawn:
-                return
-            ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
-            self._machine.runs_ended(ended, time.monotonic())
-            effects = self._machine.take_effects()
 
     def _said(self, message: object, stimulus_id: str) -> Instructions:
         """What the machine says, in old messages."""
@@ -380,7 +393,7 @@ class WorkerState(Shown):
                 said.RequestRefreshWhoHasMsg(stimulus_id, keys),
                 said.RescheduleMsg(stimulus_id, key),
             ]
-        assert isinstance(message, RunReturned)
+        assert isinstance(message, RunReturned | PauseChanged)
         return []  # who asked for it back is told by the answer to that
 
     def _finished(self, message: TaskFinished, stimulus_id: str) -> said.TaskFinishedMsg:

@@ -16,6 +16,9 @@ class Client(Settings, frozen=True, kw_only=True):
     large_graph_bytes: Annotated[int, Positive] = 10_000_000
     """A graph larger than this is worth a warning: its data belong into `scatter` or a file."""
 
+    share: Annotated[float, Positive] = 1.0
+    """Its weight beside other clients: one of 2.0 gets twice as much of the workers' time."""
+
     direct_to_workers: bool | None = None
     """Fetch from workers rather than through the scheduler; None: where it can be reached."""
 

@@ -6,11 +6,15 @@ import msgspec
 
 from shoal.config.base import Positive, Settings
 
-# Tasks are the parallelism; a library that adds threads of its own would have them fight.
-SINGLE_THREADED: Final = {
+# Tasks are the parallelism; a library that adds threads of its own would have them fight.  And the
+# C library has eight pools for each processor of what was freed, which it can't give back well.
+PRE_SPAWN: Final = {
     "OMP_NUM_THREADS": 1,
     "MKL_NUM_THREADS": 1,
     "OPENBLAS_NUM_THREADS": 1,
+    "NUMEXPR_NUM_THREADS": 1,
+    "VECLIB_MAXIMUM_THREADS": 1,
+    "MALLOC_ARENA_MAX": 2,
 }
 
 
@@ -22,7 +26,7 @@ class Nanny(Settings, frozen=True, kw_only=True):
     environ: dict[str, Any] = {}
     """Variables set in the worker's process once it runs."""
 
-    pre_spawn_environ: dict[str, Any] = msgspec.field(default_factory=SINGLE_THREADED.copy)
+    pre_spawn_environ: dict[str, Any] = msgspec.field(default_factory=PRE_SPAWN.copy)
     """Variables that libraries read as they load; one the user has set already wins."""
 
     start_method: Literal["auto", "fork", "spawn"] = "auto"

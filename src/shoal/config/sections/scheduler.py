@@ -1,6 +1,6 @@
 """Settings of the scheduler."""
 
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -11,6 +11,24 @@ from shoal.units import KIB
 SPLITS: Final = dict.fromkeys(
     ("rechunk-split", "split-shuffle", "split-taskshuffle", "split-stage"), 1e-6
 )
+
+
+Measure = Literal[
+    "optimistic",
+    "managed",
+    "process",
+    "unmanaged",
+    "managed_total",
+    "spilled",
+    "unmanaged_old",
+    "unmanaged_recent",
+]
+"""Of a worker's memory; what each counts is told by `MemoryState`."""
+
+
+def _reduce_replicas() -> list[dict[str, Any]]:
+    """The policy that drops copies which nobody needs, by the name that files have for it."""
+    return [{"class": "distributed.active_memory_manager.ReduceReplicas"}]
 
 
 class Scheduler(Settings, frozen=True, kw_only=True):
@@ -39,6 +57,9 @@ class Scheduler(Settings, frozen=True, kw_only=True):
     default_task_durations: dict[str, float] = msgspec.field(default_factory=SPLITS.copy)
     """Assumed seconds by prefix, until one was seen to finish."""
 
+    default_task_memory: dict[str, int] = {}
+    """Bytes by prefix that a worker grows by for a run, assumed until one was seen to finish."""
+
     bandwidth_bytes: Annotated[int, Positive] = 100_000_000
     """Bytes per second between two workers, until transfers were measured."""
 
@@ -48,6 +69,16 @@ class Scheduler(Settings, frozen=True, kw_only=True):
     no_workers_timeout_seconds: Annotated[float, AtLeastZero] | None = None
     """A task that is ready, and that no connected worker may run for this long, fails; off: it
     waits."""
+
+    stranded_warning_seconds: Annotated[float, Positive] | None = 3.0
+    """How long tasks wait for a worker that may run them until their client says what they need;
+    off: it does not."""
+
+    shares: dict[str, Annotated[float, Positive]] = {}
+    """Weight beside other clients, by pattern of their names (`team-*`); of the first that fits."""
+
+    limits: dict[str, Annotated[int, AtLeastZero]] = {}
+    """How many tasks that name each of these in their `limits` may run at once."""
 
     events_cleanup_seconds: Annotated[float, AtLeastZero] = 3600.0
     """How long the topics of departed workers and clients are kept."""
@@ -80,16 +111,25 @@ class Replicas(Settings, frozen=True, kw_only=True):
     path: ClassVar[str] = "scheduler.replicas"
 
     enabled: bool = True
-    """Off: copies stay as long as their task."""
+    """Off: copies stay as long as their task, unless `client.amm.start()` is called."""
 
     interval_seconds: Annotated[float, Positive] = 2.0
-    """How often to look for copies to drop."""
+    """How often to look for copies to drop, as long as there are any."""
+
+    measure: Measure = "optimistic"
+    """What of workers' memory is compared, to choose who drops a copy or gets one."""
+
+    policies: list[dict[str, Any]] = msgspec.field(default_factory=_reduce_replicas)
+    """What decides about copies: `class`, by its full name, and what it is called with."""
+
+    rebalance_measure: Measure = "optimistic"
+    """What of workers' memory `rebalance` evens out."""
 
     rebalance_sender_ratio: Annotated[float, Fraction] = 0.3
-    """Of its memory limit: `rebalance` moves nothing away from a worker whose results take less."""
+    """Of its memory limit: `rebalance` moves nothing away from a worker that has less in memory."""
 
     rebalance_recipient_ratio: Annotated[float, Fraction] = 0.6
-    """Of its memory limit: `rebalance` moves nothing to a worker whose results take more."""
+    """Of its memory limit: `rebalance` moves nothing to a worker that has more in memory."""
 
     rebalance_gap_ratio: Annotated[float, Fraction] = 0.1
     """Of the memory limit: workers that are nearer to each other than this are balanced."""

@@ -1,6 +1,6 @@
 """Settings of workers: what they offer, their memory, their profile."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from shoal.config.base import AtLeastZero, Fraction, Positive, Settings
 
@@ -70,11 +70,19 @@ class Memory(Settings, frozen=True, kw_only=True):
     spill_bytes_max: Annotated[int, AtLeastZero] | None = None
     """Disk that spilled results may take; None: what the disk has."""
 
+    spill_compression: Literal["auto", "lz4", "zstd", "zlib"] | None = "auto"
+    """How spilled results are made smaller where that pays: by `lz4`, `zstd`, `zlib`, or `auto`,
+    the first of the first two that is installed; None: not at all."""
+
     monitor_seconds: Annotated[float, Positive] = 0.1
     """How often the process's memory is read."""
 
     recent_to_old_seconds: Annotated[float, AtLeastZero] = 30.0
     """Unmanaged memory that stays this long isn't a passing peak."""
+
+    recycle_after_seconds: Annotated[float, Positive] | None = 60.0
+    """A worker that is paused this long by memory that is no result, and runs nothing, is retired,
+    and its nanny starts another; one at a time.  None: it stays as it is."""
 
 
 class Profile(Settings, frozen=True, kw_only=True):

@@ -43,7 +43,7 @@ class UploadFile(WorkerPlugin):
 
     def teardown(self, worker: Any) -> None:
         """Look there no more, if the folder is about to go; else what was sent stays."""
-        if worker.status is not Status.running:
+        if worker.status not in (Status.running, Status.paused):
             forget_path(worker.local_directory)
 
 
@@ -166,7 +166,7 @@ class _KeepFolder(WorkerPlugin):
 
     def teardown(self, worker: Any) -> None:
         """Look there no more, if the folder is about to go; else what was sent stays."""
-        if worker.status is not Status.running:
+        if worker.status not in (Status.running, Status.paused):
             forget_path(worker.local_directory)
 
 

@@ -116,8 +116,9 @@ function showTotals(totals) {
   const limit = totals.memory_limit;
   setText(byId("memory"), bytes(totals.memory_bytes) + (limit ? ` of ${bytes(limit)}` : ""));
   const whole = limit || totals.memory_bytes;
-  setShare(byId("memory-results"), totals.nbytes, whole);
-  setShare(byId("memory-other"), Math.max(0, totals.memory_bytes - totals.nbytes), whole);
+  const held = Math.max(0, totals.nbytes - totals.spilled_bytes);
+  setShare(byId("memory-results"), held, whole);
+  setShare(byId("memory-other"), Math.max(0, totals.memory_bytes - held), whole);
   setText(byId("moved"), bytes(totals.received_bytes));
 }
 
@@ -186,7 +187,8 @@ function showWorkers(columns, total) {
   fitRows(body, columns.name.length, makeRow);
   columns.name.forEach((name, i) => {
     const [nameCell, threads, runs, given, memory, received] = body.rows[i].cells;
-    setText(nameCell, columns.leaving[i] ? `${name} (leaving)` : name);
+    const state = columns.leaving[i] ? " (leaving)" : columns.paused[i] ? " (paused)" : "";
+    setText(nameCell, name + state);
     nameCell.title = columns.address[i];
     setText(threads, count(columns.nthreads[i]));
     const now = Object.entries(columns.runs[i]);
@@ -195,10 +197,18 @@ function showWorkers(columns, total) {
     setText(given, count(columns.nprocessing[i]));
     const used = columns.memory_bytes[i];
     const limit = columns.memory_limit[i];
-    const rest = Math.max(0, used - columns.nbytes[i]);
+    const spilled = columns.spilled_bytes[i];
+    const held = Math.max(0, columns.nbytes[i] - spilled);
+    const rest = Math.max(0, used - held);
     const label = bytes(used) + (limit ? ` of ${bytes(limit)}` : "");
-    fillBar(memory.firstChild, [columns.nbytes[i], rest], limit || used, label);
-    memory.title = `${bytes(columns.nbytes[i])} in results`;
+    fillBar(memory.firstChild, [held, rest], limit || used, label);
+    memory.title =
+      `${bytes(held)} in results, ${bytes(spilled)} more on disk; ${bytes(rest)} is no result, ` +
+      `${bytes(columns.unmanaged_old_bytes[i])} of that for long` +
+      (columns.container_limit[i]
+        ? `; all of its container: ${bytes(columns.container_bytes[i])} of ` +
+          bytes(columns.container_limit[i])
+        : "");
     setText(received, bytes(columns.received_bytes[i]));
   });
   const nmore = total - columns.name.length;
