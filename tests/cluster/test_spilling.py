@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dask
 import numpy as np
+import psutil
 
 from shoal import Client, LocalCluster, wait
 from tests.until import until
@@ -95,3 +96,33 @@ def test_results_are_kept_in_what_a_worker_was_given_for_that():
 
 def keys_in(dask_worker):
     return type(dask_worker.data).__name__, list(dask_worker.data)
+
+
+def total_of(arrays):
+    return sum(float(array[0]) for array in arrays)
+
+
+def test_inputs_that_together_bring_a_worker_beyond_its_pause_are_computed_with():
+    """The worker pauses as it reads them; nothing would go on if it let go of them for that."""
+    limit = 300 * 2**20
+    with (
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=limit,
+            dashboard_address=None,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        [resting] = client.run(process_bytes).values()
+        narrays = int((0.86 * limit - resting) // (8 * NITEMS))
+        futures = client.map(array, range(narrays))
+        wait(futures, timeout=60)
+        total = client.submit(total_of, futures).result(timeout=30)
+        assert total == sum(range(narrays))
+        assert len(client.scheduler_info()["workers"]) == 1
+
+
+def process_bytes():
+    return psutil.Process().memory_info().rss

@@ -41,7 +41,7 @@ LARGE = ("fan-out", "group-by", "transpose", "stencil", "bag", "tree", "merge")
 SIZES = (
     Size(10, 2, 100, 2),
     Size(100, 2, 50),
-    Size(1_000, 1, 25),
+    Size(1_000, 1, 50),
     Size(10_000, 1, 20, graphs=LARGE),
 )
 

@@ -339,14 +339,17 @@ class NobodyMayRun(ShoalError):
         many = self.nworkers - len(self.names)
         others = f" and {many} more" if many else ""
         there = f"{', '.join(self.names)}{others}" if self.nworkers else "none"
+        goes_on = ""
         if self.npaused:
             there += f" ({self.npaused} of them paused, as their memory is short)"
+            goes_on = "a paused one that may run it has room (`client.explain` has numbers), or as "
         return (
             f"{what}, and no connected worker may run {'it' if self.ntasks == 1 else 'them'}: "
             f"{'; '.join(self._wishes())}. Connected workers: {there}.\n"
-            "What waits will run as soon as a worker comes that may run it, or one offers as much: "
-            "`dask worker --resources ...`. If none will, cancel the tasks and ask for less; the "
-            "setting distributed.scheduler.no-workers-timeout makes such tasks fail by themselves."
+            f"What waits will run as soon as {goes_on}a worker comes that may run it, or one "
+            "offers as much: `dask worker --resources ...`. If none will, cancel the tasks and ask "
+            "for less; the setting distributed.scheduler.no-workers-timeout makes such tasks fail "
+            "by themselves."
         )
 
     def _wishes(self) -> list[str]:
@@ -357,6 +360,8 @@ class NobodyMayRun(ShoalError):
                 f"the most that one has of {name} is {amount:g}" if amount else f"none has {name}"
                 for name, amount in self.offered.items()
             ]
+            if all(self.offered.get(name, 0.0) >= need for name, need in self.resources.items()):
+                had = ["no worker has all of that"]
             wishes.append(f"{amounts} is needed, and {', '.join(had)}")
         if self.workers:
             wishes.append(f"only {', '.join(map(repr, self.workers))} may run such tasks")
@@ -381,6 +386,32 @@ class NobodyBegins(ShoalError):
             "Tasks go on as soon as one has room. If it stays like that: release futures that are "
             "no longer needed, start more workers (cluster.scale), give them more memory "
             "(memory_limit=), or cancel what waits."
+        )
+
+
+class HeldByOuterTasks(ShoalError):
+    """Tasks may wait for each other.  Logged, never raised."""
+
+    def __init__(
+        self, key: str, holder: str, nholders: int, names: Sequence[str], seconds: float
+    ) -> None:
+        """As `PlacesHeld` has it."""
+        super().__init__(key, holder, nholders, list(names), seconds)
+        self.key, self.holder, self.nholders = key, holder, nholders
+        self.names, self.seconds = list(names), seconds
+
+    def __str__(self) -> str:
+        names = ", ".join(map(repr, self.names))
+        whose = "that task itself"
+        if self.nholders > 1:
+            whose = f"that one and {self.nholders - 1} more that have submitted such tasks"
+        return (
+            f"The task {self.key}, which {self.holder} has submitted, has been ready for "
+            f"{self.seconds:.1f} s: it needs {names}, and all there is of it is with {whose}. "
+            "A run keeps its limit's places and its resources until it ends, so if it waits for "
+            f"what it has submitted, it waits for ever.\nSubmit the inner tasks without {names}, "
+            "or leave that to them alone; or raise the limit (`client.set_limits`), or offer more "
+            "of the resource."
         )
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
-from shoal.client.errors import NobodyBegins, NobodyMayRun
+from shoal.client.errors import HeldByOuterTasks, NobodyBegins, NobodyMayRun
 from shoal.client.inboxes import on_published
 from shoal.client.members import on_member_joined, on_member_left, on_members
 from shoal.client.topics import on_topic_event
@@ -20,7 +20,7 @@ from shoal.protocol.actors import ActorReply, ActorsLost
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.coordination import Published
 from shoal.protocol.keys import to_text
-from shoal.protocol.limits import TasksStranded
+from shoal.protocol.limits import PlacesHeld, TasksStranded
 from shoal.protocol.looking import MemberJoined, MemberLeft, Members
 from shoal.protocol.memory import AllPaused
 from shoal.protocol.messages import Replicas, Shutdown
@@ -77,6 +77,13 @@ def on_all_paused(session: Listening, message: AllPaused, buffers: list[Any]) ->
     _logger.warning("%s", NobodyBegins(*said))
 
 
+def on_places_held(session: Listening, message: PlacesHeld, buffers: list[Any]) -> None:
+    """Whoever waits for these tasks is to know that they may wait for each other."""
+    key, holder = to_text(message.key), to_text(message.holder)
+    error = HeldByOuterTasks(key, holder, message.nholders, message.names, message.seconds)
+    _logger.warning("%s", error)
+
+
 class CallsUnderWay:
     """How those to the actors of one worker are ended."""
 
@@ -106,6 +113,7 @@ INCOMING: Final[dict[type, Handler]] = {
     MemberLeft: on_member_left,
     Published: on_published,
     TasksStranded: on_tasks_stranded,
+    PlacesHeld: on_places_held,
     AllPaused: on_all_paused,
 }
 """Type of a message -> its handler."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from shoal.observe.views import TaskView, WorkerView
 from shoal.scheduler.machine.reducing import too_many_of
 from shoal.scheduler.model.entities import MEMORY
+from shoal.scheduler.policies.measures import MEASURES
 from shoal.scheduler.policies.retirement import is_only_with
 
 
@@ -60,8 +61,9 @@ class ReduceReplicas(ActiveMemoryManagerPolicy):
     def run(self) -> SuggestionGenerator:
         """Suggest to drop each copy that is too much.  Cost: O(results with several copies)."""
         state = self.manager.scheduler.machine.state
+        memory_of = MEASURES[self.manager.measure]
         for task in list(state.reduction.doubled):
-            for worker in too_many_of(state, task):
+            for worker in too_many_of(state, task, memory_of):
                 yield Suggestion("drop", TaskView(task), {WorkerView(worker)})
 
 
@@ -95,9 +97,10 @@ class RetireWorker(ActiveMemoryManagerPolicy):
                 continue
             if is_only_with(task, {worker: None}):
                 nleft += 1
-                is_coming = bool(state.copies.on_way.get(task))
-                chosen = yield Suggestion("replicate", TaskView(task), others)
-                nchosen += is_coming or chosen is not None
+                chosen: Any = state.copies.on_way.get(task)  # since a round before
+                if chosen is None:
+                    chosen = yield Suggestion("replicate", TaskView(task), others)
+                nchosen += chosen is not None
             elif task.who_has is not None and len(task.who_has) > 1:
                 yield Suggestion("drop", TaskView(task), {WorkerView(worker)})
         if nleft and not nchosen:

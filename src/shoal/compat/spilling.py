@@ -114,11 +114,21 @@ class InMemory(dict[Any, Any]):
         self.weights: dict[Any, int] = {}
         self.order: OrderedDict[Any, None] = OrderedDict()
         """Their keys, the least recently used first."""
-
-    @property
-    def total_weight(self) -> int:
+        self.total_weight = 0
         """Bytes of all together."""
-        return sum(self.weights.values())
+
+    def keep(self, key: Any, value: Any, weight: int) -> None:
+        """A new value of so many bytes."""
+        self[key] = value
+        self.weights[key] = weight
+        self.order[key] = None
+        self.total_weight += weight
+
+    def forget(self, key: Any) -> None:
+        """Let go of a value, if it is here."""
+        self.pop(key, None)
+        self.order.pop(key, None)
+        self.total_weight -= self.weights.pop(key, 0)
 
 
 class OnDisk(MutableMapping[Any, Any]):
@@ -129,6 +139,7 @@ class OnDisk(MutableMapping[Any, Any]):
         self._disk = _ByKey(lambda: _made(directory), nbytes_max)
         self._spill = Spill(self._disk, [] if wanted is None else accepted_ways(wanted))
         self._spilled: dict[Any, Spilled] = {}
+        self._nbytes = self._disk_nbytes = 0  # of all together
 
     @property
     def weight_by_key(self) -> dict[Any, SpilledSize]:
@@ -138,8 +149,7 @@ class OnDisk(MutableMapping[Any, Any]):
     @property
     def total_weight(self) -> SpilledSize:
         """Of all together."""
-        sizes = self._spilled.values()
-        return SpilledSize(sum([s.nbytes for s in sizes]), sum([s.disk_nbytes for s in sizes]))
+        return SpilledSize(self._nbytes, self._disk_nbytes)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._disk.key = key
@@ -147,6 +157,7 @@ class OnDisk(MutableMapping[Any, Any]):
         spilled.remember(value)
         self.pop(key, None)
         self._spilled[key] = spilled
+        self._count(spilled, 1)
 
     def __getitem__(self, key: Any) -> Any:
         spilled = self._spilled[key]
@@ -155,7 +166,13 @@ class OnDisk(MutableMapping[Any, Any]):
         return value
 
     def __delitem__(self, key: Any) -> None:
-        self._spill.remove(self._spilled.pop(key))
+        spilled = self._spilled.pop(key)
+        self._count(spilled, -1)
+        self._spill.remove(spilled)
+
+    def _count(self, spilled: Spilled, change: int) -> None:
+        self._nbytes += change * spilled.nbytes
+        self._disk_nbytes += change * spilled.disk_nbytes
 
     def pop(self, key: Any, default: Any = None) -> Any:
         """Remove a value, which is not read for that; returns `default`."""
@@ -218,7 +235,7 @@ class SpillBuffer(MutableMapping[Any, Any]):
         if not self._try(key, lambda: self.slow.__setitem__(key, value)):
             self.fast.order.move_to_end(key)
             return -1
-        del self.fast[key], self.fast.weights[key], self.fast.order[key]
+        self.fast.forget(key)
         return weight
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -265,17 +282,13 @@ class SpillBuffer(MutableMapping[Any, Any]):
         return len(self.fast) + len(self.slow)
 
     def _keep(self, key: Any, value: Any, weight: int) -> None:
-        self.fast[key] = value
-        self.fast.weights[key] = weight
-        self.fast.order[key] = None
+        self.fast.keep(key, value, weight)
         for _ in range(len(self.fast)):
             if self.fast.total_weight <= self._target or self.evict() < 0:
                 return
 
     def _forget(self, key: Any) -> None:
-        self.fast.pop(key, None)
-        self.fast.weights.pop(key, None)
-        self.fast.order.pop(key, None)
+        self.fast.forget(key)
         self.slow.pop(key)
 
     def _try(self, key: Any, write: Callable[[], object]) -> bool:

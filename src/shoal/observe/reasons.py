@@ -15,7 +15,7 @@ LIFETIME: Final = "lifetime"
 """It has lived as long as the setting `worker.lifetime` allows."""
 
 RECYCLED: Final = "recycled"
-"""It was paused, and what took its memory was no result: another process takes its place."""
+"""It was paused, and could make no room by itself: another process takes its place."""
 
 RESTARTED: Final = "restarted"
 """A client has asked for another process in its place."""

@@ -1,6 +1,6 @@
 """How many tasks of a name may run at once, and what is told of tasks that nobody may run.
 
-Free tags: 383 to 389.
+Free tags: 384 to 389.
 """
 
 from shoal.ids import Key
@@ -41,12 +41,23 @@ class TasksStranded(Message, frozen=True, tag=382):
     workers: list[str]  # that may run them, as was said; [] = any
     resources: dict[str, float]  # that they need
     nworkers: int  # that are connected
-    offered: dict[str, float]  # of each resource, the most that a worker has
+    offered: dict[str, float]  # of each resource, the most that one has which may run them
     names: list[str]  # of some of the workers
     npaused: int = 0  # of the workers, those that take nothing for now
 
 
+class PlacesHeld(Message, frozen=True, tag=383):
+    """A task that the client waits for has submitted tasks which need what only it, and others like
+    it, have: if they wait for those, they wait for ever."""
+
+    key: Key  # one of the tasks that were submitted
+    holder: Key  # by this one
+    nholders: int
+    names: list[str]  # limits and resources
+    seconds: float  # since when it is so
+
+
 SUBJECT = Subject(
     from_client={SetLimits: dict[str, LimitSeen], GetLimits: dict[str, LimitSeen]},
-    to_client={TasksStranded: UNANSWERED},
+    to_client={TasksStranded: UNANSWERED, PlacesHeld: UNANSWERED},
 )

@@ -40,6 +40,7 @@ class WantsReplacement(Message, frozen=True, tag=347):
 
     reason: str  # as it is told when it is sent away
     patience_seconds: float  # without any progress, until it stays
+    is_of_results: bool = False  # what takes its memory: of use if others have room, and tasks wait
 
 
 class AllPaused(Message, frozen=True, tag=348):

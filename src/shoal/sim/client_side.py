@@ -10,7 +10,7 @@ from shoal.protocol.actors import ActorsLost, ExplainActor
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.directions import answered
 from shoal.protocol.holding import TaskRetried
-from shoal.protocol.limits import TasksStranded
+from shoal.protocol.limits import PlacesHeld, TasksStranded
 from shoal.protocol.membership import AwaitWorkers
 from shoal.protocol.memory import AllPaused
 from shoal.protocol.messages import (
@@ -38,7 +38,7 @@ from shoal.sim.stage import Stage
 from shoal.sim.trading import Trading
 from shoal.sim.wire import FROM_CLIENT
 
-_OF_NO_MATTER = Replicas | Shutdown | ActorsLost | TasksStranded | AllPaused
+_OF_NO_MATTER = Replicas | Shutdown | ActorsLost | TasksStranded | PlacesHeld | AllPaused
 
 Resolved = ClientWelcome | TaskInMemory | TaskErred | TaskLost | TaskRetried | TaskCancelled
 

@@ -297,6 +297,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("runs to be given back", state.recalled),
         ("tasks that wait for memory", state.footprints.held),
         ("tasks that filled workers", state.footprints.overfilled),
+        ("workers to be offered something", state.footprints.unasked),
     ):
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"

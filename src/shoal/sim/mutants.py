@@ -77,8 +77,8 @@ MUTANTS: Final = (
     Mutant(
         "copies are dropped where they are read",
         "shoal.scheduler.policies.reduction",
-        "        if worker in uses.workers or (",
-        "        if (",
+        "w not in uses.workers and (nspare",
+        "(nspare",
     ),
     Mutant(
         "retries are never used up",
@@ -88,15 +88,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a paused worker begins what it is sent",
-        "shoal.worker.machine.step",
-        "        if state.ready and state.pause is None and not state.is_holding:\n",
-        "        if state.ready and not state.is_holding:\n",
+        "shoal.worker.machine.computing",
+        "    if state.pause is not None:\n        state.ready = ",
+        "    if False:\n        state.ready = ",
     ),
     Mutant(
         "a paused worker leaves with its threads what they have not begun",
         "shoal.worker.machine.memory",
-        "    state.pause = why\n    _take_back(state)\n",
-        "    state.pause = why\n",
+        "    if before is None and not _take_back(state):\n        _except_one(state)\n",
+        "",
     ),
     Mutant(
         "a freed input is pulled from under a run",
@@ -175,6 +175,12 @@ MUTANTS: Final = (
         "shoal.scheduler.machine.demands",
         "    options = worker.claims.pop(run, None)\n",
         "    options = worker.claims.get(run)\n",
+    ),
+    Mutant(
+        "demands that were passed by are looked at no more",
+        "shoal.scheduler.machine.demands",
+        "                line.enter(demand)\n",
+        "                pass\n",
     ),
     Mutant(
         "a limit is reached by runs of workers that have gone",
@@ -257,7 +263,7 @@ MUTANTS: Final = (
     Mutant(
         "a long-running run that is recalled is given back",
         "shoal.worker.machine.computing",
-        "        if run.state == LONG_RUNNING:\n            continue\n",
+        "        if run.state == LONG_RUNNING or run is state.excepted:\n            continue\n",
         "",
     ),
     Mutant(

@@ -63,6 +63,8 @@ def _fewer_acts(plan: Plan) -> Iterator[Plan]:
         nclients = plan.nclients - 1
         acts = tuple(act for act in plan.acts if act.client < nclients)
         yield replace(plan, nclients=nclients, acts=acts)
+        acts = tuple(replace(act, client=min(act.client, nclients - 1)) for act in plan.acts)
+        yield replace(plan, nclients=nclients, acts=acts)
 
 
 def _fewer_tasks(plan: Plan) -> Iterator[Plan]:

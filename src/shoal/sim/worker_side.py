@@ -147,7 +147,8 @@ class WorkerActor:
         self.machine.pause("the plan says so", self.stage.world.now)
         self.perform()
         if leaks and not self.end.is_closed:
-            asks = WantsReplacement("recycled", PATIENCE_SECONDS)
+            is_of_results = int(until * 1000) % 2 == 0
+            asks = WantsReplacement("recycled", PATIENCE_SECONDS, is_of_results)
             self.stage.say(self.end, [asks], FROM_WORKER)
         self.stage.world.at(until, self.when_awake, self._go_on)
 
@@ -385,7 +386,8 @@ class WorkerActor:
     def _begin(self, run: Run, code: bytes) -> None:
         """A thread takes the run: from here on its inputs are its own."""
         message = run.message
-        if self.machine.state.pause is not None:
+        state = self.machine.state
+        if state.pause is not None and run is not state.excepted:
             self.fail("paused workers begin nothing", f"begins {run!r}", run.key)
         function, label = call_of(code, message.argument)
         spec = self.stage.specs[label]

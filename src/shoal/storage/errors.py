@@ -103,6 +103,6 @@ class DiskUntrusted(ShoalError, OSError):
     def __str__(self) -> str:
         return (
             f"{self.nlost} spilled results in {self.folder} were lost (the last: {self.what}), so "
-            "no more are written there: results stay in memory until the worker is started again. "
-            "Check the disk, and that nothing else removes or writes files there."
+            "no more are written there for a while: results stay in memory until one that is tried "
+            "is taken. Check the disk, and that nothing else removes or writes files there."
         )

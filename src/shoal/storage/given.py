@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, MutableMapping
+from time import monotonic
 from typing import Any, Final
 
 from shoal.ids import Key, TaskId
@@ -20,6 +21,10 @@ logger = logging.getLogger("shoal.worker")
 
 _IN_MAPPING: Final = object()
 """Stands for a value that the mapping has."""
+
+EVICT_SECONDS: Final = 0.02
+"""So long a mapping may write at a time, and as long as its last value takes; memory is looked at
+soon again."""
 
 LOCAL_DIRECTORY: Final = "worker_local_directory"
 """The parameter by which what makes a mapping is told where it may leave files."""
@@ -62,7 +67,7 @@ def _takes(make: Callable[..., object], parameter: str) -> bool:
 class GivenResults(Results):
     """Results whose values are in a mapping of the user's, by the keys that users know."""
 
-    __slots__ = ("_all_nbytes", "_refused", "mapping")
+    __slots__ = ("_all_nbytes", "_refused", "_told", "mapping")
 
     is_given = True
 
@@ -71,6 +76,7 @@ class GivenResults(Results):
         self.mapping = mapping
         self._refused: dict[TaskId, object] = {}  # values that it did not take
         self._all_nbytes = 0
+        self._told: set[str] = set()  # what is wrong with the mapping
 
     def put(self, task: TaskId, key: Key, value: object, nbytes: int) -> None:
         """Have the mapping keep `value`; if it raises, the value is kept here."""
@@ -127,17 +133,22 @@ class GivenResults(Results):
     def evict_some(self, nbytes: int) -> int:
         """Have the mapping write about so many bytes to disk, if it can; returns how many.
 
-        Cost: that of writing them, in the calling thread.
+        Cost: that of writing them, in the calling thread; when `EVICT_SECONDS` are over, no other
+        value is begun.
         """
-        evict = getattr(self.mapping, "evict", None)
-        if evict is None or not hasattr(self.mapping, "fast"):
-            return 0
-        freed_nbytes = 0
-        while freed_nbytes < nbytes and self.mapping.fast:
-            weight = evict()
-            if weight is None or weight < 0:
-                break
-            freed_nbytes += weight
+        mapping: Any = self.mapping
+        freed_nbytes, ends_at = 0, monotonic() + EVICT_SECONDS
+        try:
+            evict = getattr(mapping, "evict", None)
+            if evict is None or not hasattr(mapping, "fast"):
+                return 0
+            while freed_nbytes < nbytes and mapping.fast and monotonic() < ends_at:
+                weight = evict()
+                if weight is None or weight < 0:
+                    break
+                freed_nbytes += weight
+        except Exception as error:
+            self._tell_once("it can't be told to spill", error)
         self._measure()
         return freed_nbytes
 
@@ -156,7 +167,17 @@ class GivenResults(Results):
 
     def _measure(self) -> None:
         """What is in memory, if the mapping tells what is not."""
-        spilled = getattr(self.mapping, "spilled_total", None)
-        in_memory_nbytes, disk_nbytes = (0, 0) if spilled is None else spilled
+        try:
+            spilled = getattr(self.mapping, "spilled_total", None)
+            in_memory_nbytes, disk_nbytes = (0, 0) if spilled is None else map(int, spilled)
+        except Exception as error:
+            in_memory_nbytes = disk_nbytes = 0
+            self._tell_once("it does not say what is on disk", error)
         self.spilled_nbytes, self.disk_nbytes = in_memory_nbytes, disk_nbytes
         self.nbytes = max(0, self._all_nbytes - in_memory_nbytes)
+
+    def _tell_once(self, what: str, error: Exception) -> None:
+        """Whatever the mapping raises, the worker goes on."""
+        if what not in self._told:
+            self._told.add(what)
+            logger.warning("Results: %s, as %s raises %r", what, type(self.mapping), error)

@@ -96,14 +96,15 @@ class Results:
         if spilled is not None:
             self._unused(spilled)
 
-    def evict(self, task: TaskId) -> None:
-        """Let go of a value in memory, of which there is a file."""
+    def evict(self, task: TaskId) -> object:
+        """Let go of a value in memory, of which there is a file; the value, for its last owner."""
         key, value, nbytes = self._entries[task]
         spilled = self._files.pop(task)
         spilled.remember(value)
         self._entries[task] = key, spilled, nbytes
         self.nbytes -= nbytes
         self.spilled_nbytes += nbytes
+        return value
 
     def restore(self, task: TaskId, value: object) -> None:
         """A value that was on disk is in memory again; its file stays."""

@@ -1,7 +1,8 @@
 """A few threads that may be held up, by a disk say, so that nothing else is.
 
 They are begun with their first work, and left behind if they don't come back: a process must be
-able to end though a disk hangs.
+able to end though a disk hangs.  To begin a thread takes as long as it waits for its turn, so the
+loop begins one alone, and that the others.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 
@@ -40,8 +41,9 @@ class WaitingThreads:
         self._name = name
         self._nthreads_max = nthreads
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
+        self._beginning = threading.Lock()  # whoever begins threads, or ends them, has this
         self._threads: list[threading.Thread] = []
-        self._nunfinished = 0  # given, and not answered
+        self._is_closed = False
 
     def begin(
         self,
@@ -59,17 +61,21 @@ class WaitingThreads:
         Raises:
             RuntimeError: the system has no thread for us.
         """
+        if not self._threads:
+            with self._beginning:
+                self._begin_thread(self._work_first)
         work = Work(do, then, late)
         if seconds is not None:
             work.timer = self._loop.call_later(seconds, self._expire, work, seconds)
-        self._nunfinished += 1
-        if len(self._threads) < min(self._nunfinished, self._nthreads_max):
-            name = f"{self._name}-{len(self._threads)}"
-            thread = threading.Thread(target=self._work, name=name, daemon=True)
-            thread.start()
-            self._threads.append(thread)
         self._queue.put(work)
         return work
+
+    def _begin_thread(self, target: Callable[[], None]) -> None:
+        """Lock held."""
+        name = f"{self._name}-{len(self._threads)}"
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     async def do(self, function: Callable[[], Any], seconds: float) -> Any:
         """Have it done, and wait for it so long.
@@ -78,28 +84,43 @@ class WaitingThreads:
             TimeoutError: it has not come back by then.
             BaseException: what `function` raises.
         """
-        done: asyncio.Future[Any] = self._loop.create_future()
+        done: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
 
         def then(value: Any, error: BaseException | None) -> None:
             if not done.done():
-                if error is None:
-                    done.set_result(value)
-                else:
-                    done.set_exception(error)
+                done.set_result((value, error))  # a future refuses some kinds of errors
 
         work = self.begin(function, then, seconds)
         try:
-            return await done
+            value, error = await done
         finally:
             work.is_cancelled = True
+        if error is not None:
+            raise error
+        return value
 
     def close(self) -> list[threading.Thread]:
         """Do nothing that was not begun; returns the threads, which end when they come back."""
-        while not self._queue.empty():
-            self._queue.get()
-        for _ in self._threads:
-            self._queue.put(None)
-        return self._threads
+        self._is_closed = True
+        while True:
+            try:
+                self._queue.get_nowait()
+            except Empty:
+                break
+        with self._beginning:
+            for _ in self._threads:
+                self._queue.put(None)
+            return self._threads
+
+    def _work_first(self) -> None:
+        """Begin the others, as many as the system has, and be one of them."""
+        try:
+            with self._beginning:
+                while len(self._threads) < self._nthreads_max and not self._is_closed:
+                    self._begin_thread(self._work)
+        except RuntimeError:
+            pass  # fewer do the same
+        self._work()
 
     def _work(self) -> None:
         while (work := self._queue.get()) is not None:
@@ -109,6 +130,7 @@ class WaitingThreads:
                     value = work.do()
                 except BaseException as raised:
                     error = raised
+            work.do = _nothing  # what was done it with lives no longer than it has to
             try:
                 self._loop.call_soon_threadsafe(self._done, work, value, error)
             except RuntimeError:
@@ -116,7 +138,6 @@ class WaitingThreads:
             del work, value, error  # or a large value would live until the next
 
     def _done(self, work: Work, value: Any, error: BaseException | None) -> None:
-        self._nunfinished -= 1
         if work.timer is not None:
             work.timer.cancel()
         if not work.is_cancelled:
@@ -128,3 +149,7 @@ class WaitingThreads:
         if not work.is_cancelled:
             work.is_cancelled = True
             work.then(None, TimeoutError(f"nothing has come back for {seconds:.0f} s"))
+
+
+def _nothing() -> None:
+    """What is left to be done."""

@@ -12,7 +12,7 @@ from shoal.protocol.coordination import Published
 from shoal.protocol.directions import ANSWERS
 from shoal.protocol.holding import TaskRetried
 from shoal.protocol.keys import to_text
-from shoal.protocol.limits import TasksStranded
+from shoal.protocol.limits import PlacesHeld, TasksStranded
 from shoal.protocol.logs import ForwardLogsOf
 from shoal.protocol.looking import MemberJoined, MemberLeft, Members
 from shoal.protocol.memory import AllPaused
@@ -134,6 +134,9 @@ class Names:
                 return f"actors on {place(message.address)} are lost: {message.why}"
             case Published():
                 return f"published {message.value} for {message.claim}"
+            case PlacesHeld():
+                names = ", ".join(message.names)
+                return f"{message.key} needs {names} of {message.holder}, {message.nholders} in all"
             case TasksStranded():
                 needs = {**message.resources, **dict.fromkeys(message.workers, 1)}
                 there = f"{message.nworkers} workers"

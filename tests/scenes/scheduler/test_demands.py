@@ -235,3 +235,20 @@ def test_a_more_urgent_demand_that_can_not_be_met_here_holds_up_nothing(scene: S
     scene.take()
     scene.finish("x1", value=b"1")
     assert scene.take() == ["c: x1 in memory inline", "a: run x2 #1"]
+
+
+def test_what_was_kept_for_one_is_had_by_others_once_that_has_gone_elsewhere(scene: Scene) -> None:
+    """Nothing happens on a meanwhile, and there is another line that asks for the same."""
+    scene.join("a", nthreads=4, resources={"mem": 3.0, "gpu": 1.0})
+    scene.join("b", nthreads=4, resources={"mem": 3.0})
+    scene.submit(t=[], u=[], options=TaskOptions(resources={"mem": 2.0}))
+    scene.submit(z=[], options=TaskOptions(resources={"mem": 3.0}))
+    scene.submit(s=[], options=TaskOptions(resources={"mem": 1.0}))
+    scene.submit(g=[], options=TaskOptions(resources={"mem": 0.5, "gpu": 1.0}, workers=["a"]))
+    assert [scene.state(key) for key in "zsg"] == ["queued"] * 3
+    on_b = next(key for key in "tu" if scene.task(key).worker is scene.worker("b"))
+    scene.take()
+    scene.finish(on_b, value=b"1")
+    assert [line for line in scene.take() if ": run " in line] == ["b: run z #1", "a: run s #1"]
+    scene.finish("s", value=b"1")
+    assert scene.state("g") == "processing"

@@ -136,3 +136,12 @@ def test_a_failed_task_names_the_input_that_failed(scene: Scene) -> None:
 
 def test_what_is_not_known_is_said_to_be(scene: Scene) -> None:
     assert explained(scene, "x") == ["'x' is not known: it was never submitted, or is forgotten"]
+
+
+def test_of_very_many_workers_fewer_tasks_are_explained_at_once(scene: Scene) -> None:
+    """Each may look at all workers; 600 of them leave time for 83 tasks."""
+    scene.workers(*(f"w{i}" for i in range(600)))
+    keys = [f"x{i}" for i in range(100)]
+    lines = explained(scene, *keys)
+    assert lines[82].startswith("'x82' is not known")
+    assert lines[83:] == ["and 17 more"]

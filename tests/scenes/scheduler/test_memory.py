@@ -8,6 +8,7 @@ from shoal.protocol.exceptions import from_failure
 from shoal.protocol.memory import RunsGauged
 from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
 from shoal.protocol.transfers import PlaceScatter
+from shoal.scheduler.machine.admitting import OFFERS_MAX
 from tests.scenes.scheduler.scene import Scene
 
 GIB = 1 << 30
@@ -229,6 +230,87 @@ def test_estimates_come_down_slowly_and_go_up_at_once(scene: Scene) -> None:
         finish(scene, f"x{i}", peak=peak * GIB)
         seen.append(round(scene.task(f"x{i}").prefix.peak_bytes / GIB, 2))
     assert seen == [1.0, 0.9, 0.81, 1.2]
+
+
+def test_what_always_fails_is_not_kept_to_one_run_at_a_time(scene: Scene) -> None:
+    """The first few failures say nothing of runs that will go well."""
+    scene.join("a", nthreads=4, memory_limit=2 * GIB)
+    scene.submit(**{f"x{i}": [] for i in range(20)})
+    for i in range(7):
+        scene.fail(f"x{i}")
+    assert runs(scene) == [f"a: run x{i} #1" for i in range(8)]
+    scene.fail("x7")
+    assert len(runs(scene)) > 1
+
+
+def test_what_is_there_at_rest_is_no_more_than_what_is_there_as_runs_go_on(scene: Scene) -> None:
+    """Something was let go of since a heartbeat that came while nothing ran."""
+    scene.join("a", nthreads=4, memory_limit=2 * GIB)
+    scene.from_worker("a", WorkerHeartbeat(memory_bytes=int(1.5 * GIB)))
+    options = TaskOptions(memory=int(0.29 * GIB))
+    scene.submit(**{f"x{i}": [] for i in range(8)}, options=options)
+    assert runs(scene) == ["a: run x0 #1"]
+    scene.from_worker("a", WorkerHeartbeat(memory_bytes=int(1.9 * GIB)))
+    finish(scene, "x0")
+    assert runs(scene) == ["a: run x1 #1"]
+    scene.from_worker("a", WorkerHeartbeat(memory_bytes=int(0.4 * GIB)))
+    finish(scene, "x1")
+    assert len(runs(scene)) == 4
+
+
+def test_a_worker_is_kept_for_a_task_no_longer_than_that_waits(scene: Scene) -> None:
+    """x1 needs a worker for itself; it is let go of while a's long runs go on."""
+    for name in ("a", "b"):
+        scene.join(name, nthreads=2, memory_limit=2 * GIB)
+    scene.submit(light0=[])
+    finish(scene, "light0")
+    scene.submit(x0=[])
+    finish(scene, "x0", peak=1.8 * GIB)
+    scene.submit(**{f"light{i}": [] for i in range(1, 7)})
+    scene.submit(x1=[])
+    finish(scene, "light1")
+    scene.advance(1.1)
+    finish(scene, "light2")
+    [kept] = [w for w in scene.machine.state.workers.values() if w.runs_suspect]
+    scene.take()
+    scene.release("x1")
+    scene.submit(**{f"light{i}": [] for i in range(10, 20)})
+    scene.advance(0.0)
+    assert any(line.startswith(f"{kept.name}: run light1") for line in runs(scene))
+
+
+def test_a_worker_that_is_kept_for_a_task_takes_nothing_that_weighs_from_others(
+    scene: Scene,
+) -> None:
+    """b could have had the mids of a's backlog for ever, one after the other."""
+    for name in ("a", "b"):
+        scene.join(name, nthreads=4, memory_limit=2 * GIB)
+    scene.submit(i=[], options=TaskOptions(workers=["a"]))
+    finish(scene, "i", nbytes=10_000)
+    options = TaskOptions(memory=int(0.7 * GIB))
+    scene.submit(**{f"mid{n}": ["i"] for n in range(30)}, options=options)
+    scene.submit(big=[], options=TaskOptions(memory=int(1.5 * GIB), priority=1))
+    nended = 0
+    while scene.state("big") == "queued" and nended < 12:
+        workers = scene.machine.state.workers.values()
+        out = [t for w in workers for t in w.processing if t.run and t.key.startswith("mid")]
+        scene.advance(0.3)
+        finish(scene, out[-(nended % 2)].key)
+        nended += 1
+    assert scene.state("big") == "processing"
+
+
+def test_many_workers_are_offered_many_kinds_in_several_steps(scene: Scene) -> None:
+    """As many offers as one step makes, and the others after them, for every thread."""
+    nworkers = OFFERS_MAX // 2 + 10
+    for number in range(nworkers):
+        scene.join(f"w{number}", nthreads=2, memory_limit=2 * GIB)
+    for kind in ("x", "y", "z"):
+        scene.submit(**{f"{kind}{i}": [] for i in range(nworkers)}, prefix=kind)
+    scene.advance(0.0)
+    nidle = sum(worker.nsent < worker.nthreads for worker in scene.machine.state.workers.values())
+    assert nidle == 0
+    assert not scene.machine.state.footprints.unasked
 
 
 def test_eight_tasks_of_unknown_size_never_share_a_worker(scene: Scene) -> None:

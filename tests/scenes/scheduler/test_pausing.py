@@ -133,6 +133,7 @@ def test_who_waits_is_told_once_all_have_been_paused_for_a_while(told: Scene) ->
     told.submit(z=[])
     told.take()
     pause(told, "b")
+    told.returned("z")
     told.take()
     told.advance(2.9)
     assert told.take() == []
@@ -180,8 +181,8 @@ def test_the_last_that_was_not_paused_may_have_gone(told: Scene) -> None:
 
 def test_it_is_told_again_after_some_minutes(told: Scene) -> None:
     told.workers("a")
-    told.submit(x=[])
     pause(told, "a")
+    told.submit(x=[])
     told.take()
     told.advance(3.1)
     assert told.take() == [f"c: all 1 paused for 3 s, a: {WHY}"]
@@ -191,4 +192,18 @@ def test_it_is_told_again_after_some_minutes(told: Scene) -> None:
     assert told.take() == []
     told.heartbeat("a")
     told.advance(15.0)
-    assert told.take() == [f"c: all 1 paused for 303 s, a: {WHY}"]
+    (again,) = told.take()
+    assert again.startswith("c: all 1 paused for 30")
+
+
+def test_nobody_is_told_as_long_as_all_that_there_is_to_do_goes_on(told: Scene) -> None:
+    told.workers("a")
+    told.submit(x=[], y=["x"])
+    pause(told, "a")
+    told.take()
+    told.advance(10.0)
+    assert told.take() == []
+    told.finish("x")
+    told.take()
+    told.advance(3.0)
+    assert told.take() == [f"c: all 1 paused for 12 s, a: {WHY}"]

@@ -1,7 +1,7 @@
 """Paused workers that can make no room by themselves are replaced, one at a time."""
 
 from shoal.protocol.memory import PauseChanged, WantsReplacement
-from shoal.protocol.messages import TaskOptions
+from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
 from tests.scenes.scheduler.scene import Scene
 
 WHY = "recycled: its process has 330 MiB of 400 MiB"
@@ -96,3 +96,28 @@ def test_who_has_gone_on_meanwhile_is_not_replaced(scene: Scene) -> None:
     scene.take()
     ask(scene, "a")
     assert scene.take() == []
+
+
+def test_a_worker_that_is_full_of_results_is_replaced_only_if_that_helps() -> None:
+    """Else results would be moved to and fro for nothing."""
+    scene = Scene()
+    full = WantsReplacement(WHY, 30.0, is_of_results=True)
+    scene.join("a", memory_limit=1000)
+    scene.submit(x=[])
+    scene.finish("x", nbytes=700)
+    scene.join("b", memory_limit=1000)
+    pause(scene, "a")
+    scene.take()
+    scene.from_worker("a", full)
+    assert scene.take() == []  # nothing waits
+    scene.submit(y=[], options=TaskOptions(workers=["a"]))
+    scene.from_worker("b", WorkerHeartbeat(memory_bytes=200))
+    scene.from_worker("a", full)
+    assert scene.take() == []  # b would be full then, too
+    scene.from_worker("b", WorkerHeartbeat(memory_bytes=50))
+    scene.from_worker("a", full)
+    assert scene.take() == ["b: copy x from a"]
+    scene.holds("b", "x")
+    assert scene.take() == [f"a: shut down: {WHY}"]
+    scene.join("a", pid=2, predecessor=1)
+    assert scene.take() == ["a: run y #1"]

@@ -7,6 +7,7 @@ from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
 from shoal.scheduler.machine import reducing
 from shoal.scheduler.model.entities import Task, Worker
 from shoal.scheduler.model.reduction import Suggested
+from shoal.scheduler.policies.reduction import DROPS_MAX
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -269,3 +270,11 @@ def test_a_dependent_keeps_the_copy_beside_it_whatever_is_suggested(scene: Scene
     runs = scene.run("y")[0].name
     enact(scene, drops=runs)
     assert scene.take() == []
+
+
+def test_more_copies_than_are_dropped_at_once_go_in_the_same_round(scene: Scene) -> None:
+    names = [f"w{number}" for number in range(DROPS_MAX + 20)]
+    copied(scene, *names)
+    scene.advance(2.1)
+    assert len(holders(scene)) == 1
+    assert not scene.machine.state.reduction.doubled

@@ -3,7 +3,7 @@
 from shoal.ids import Key
 from shoal.protocol.holding import ReplicateTasks
 from shoal.protocol.membership import Closing, RetireWorkers, TimeIsOver
-from shoal.protocol.messages import ReplicasGone, TaskOptions
+from shoal.protocol.messages import ReplicasGone, TaskOptions, WorkerHeartbeat
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -299,3 +299,57 @@ def test_a_worker_that_is_retired_by_a_client_may_say_that_its_time_is_over(scen
     assert scene.take() == ["b: copy x from a"]
     scene.holds("b", "x")
     assert scene.take() == ["a: shut down: it was retired", "c: answer {'a': ''}"]
+
+
+def test_what_a_run_reads_stays_with_a_worker_that_is_only_relieved(scene: Scene) -> None:
+    """It has begun, and is not waited for; the worker stays connected."""
+    scene.join("a")
+    scene.submit(x=[])
+    scene.finish("x", nbytes=1000)
+    scene.join("b")
+    scene.holds("b", "x", nbytes=1000)
+    scene.submit(options=TaskOptions(workers=[scene.worker("b").address]), y=["x"])
+    scene.call(RetireWorkers, workers=["b"], removes=False)
+    scene.take()
+    scene.advance(1.1)
+    assert not scene.machine.state.copies.retiring
+    assert "b: free x" not in scene.take()
+    assert [worker.name for worker in scene.task("x").who_has or ()] == ["a", "b"]
+    scene.finish("y")
+    assert scene.state("y") == "memory"
+
+
+def test_who_is_there_and_fetches_nothing_is_waited_for_no_longer_than_another_can_take_it(
+    scene: Scene,
+) -> None:
+    held_by_a(scene)
+    retire(scene, "a")
+    scene.join("d")
+    assert scene.take() == ["b: copy x from a"]
+    for _ in range(21):
+        scene.advance(1.0)
+        scene.from_worker("b", WorkerHeartbeat(memory_bytes=1))
+    assert scene.take() == ["d: copy x from a"]
+    scene.holds("b", "x")  # after all
+    assert scene.take()[0] == "a: shut down: it was retired"
+
+
+def test_who_gets_one_copy_after_the_other_is_waited_for(scene: Scene) -> None:
+    keys = [f"x{number}" for number in range(6)]
+    scene.join("a")
+    scene.submit(**{key: [] for key in keys})
+    for key in keys:
+        scene.finish(key)
+    scene.join("b")
+    retire(scene, "a")
+    scene.join("d")
+    scene.take()
+    for key in keys[:-1]:
+        for _ in range(15):
+            scene.advance(1.0)
+            scene.from_worker("b", WorkerHeartbeat(memory_bytes=1))
+        scene.holds("b", key)
+    assert scene.take() == []
+    scene.holds("b", keys[-1])
+    assert scene.take()[0] == "a: shut down: it was retired"
+    assert not scene.machine.state.copies.arrived_at

@@ -227,3 +227,18 @@ def test_very_many_urgencies_are_in_order_all_the_same(scene: Scene) -> None:
     assert len(scene.machine.state.shares.levels) <= 256
     scene.submit(r=[], client="d", options=TaskOptions(priority=399.0))
     assert scene.task("q399").priority < scene.task("r").priority
+
+
+def test_who_asked_again_for_what_is_known_owns_none_of_the_tasks_of_others(scene: Scene) -> None:
+    """The places that c gave up are nobody's debt, whatever d has submitted meanwhile."""
+    scene.workers("a", nthreads=1)
+    scene.submit(**many("p", 300))
+    scene.submit(**many("p", 300))
+    scene.submit(**many("q", 400), client="d")
+    scene.cancel(*many("p", 300))
+    scene.cancel(*many("p", 300))
+    for number, key in list(scene.names.keys.items()):
+        if key.startswith("p") and any(r[1] == number for r in scene.runs):
+            scene.returned(key)
+    scene.submit(s=[])
+    assert "s" in work_off(scene, 5)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from shoal.protocol.limits import TasksStranded
 from shoal.protocol.membership import ResourcesChanged
 from shoal.protocol.messages import TaskOptions
 from tests.scenes.scheduler.scene import Scene
@@ -136,3 +137,15 @@ def test_that_there_are_no_workers_yet_is_no_news(scene: Scene) -> None:
     scene.submit(z=[], options=needs(mem=2.0))
     scene.advance(10)
     assert scene.take() == ["c: z and 0 stranded: {'mem': 2.0}, 0 workers"]
+
+
+def test_what_those_have_that_may_not_run_it_is_no_offer(scene: Scene) -> None:
+    scene.join("a", resources={"mem": 5.0})
+    scene.join("b", resources={"mem": 1.0})
+    scene.submit(x=[], options=TaskOptions(resources={"mem": 2.0}, workers=["b"]))
+    scene.take()
+    client = scene.actors["c"].client
+    scene.machine.wake(scene.now + 3.1)
+    (message,) = (m for peer, said in scene.machine.take_outgoing() if peer is client for m in said)
+    assert isinstance(message, TasksStranded)
+    assert (message.offered, message.workers) == ({"mem": 1.0}, ["b"])

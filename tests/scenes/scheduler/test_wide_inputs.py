@@ -15,6 +15,12 @@ def takers(scene: Scene) -> list[str]:
     return sorted({line.partition(":")[0] for line in lines})
 
 
+def sources(scene: Scene) -> dict[str, str]:
+    """Who is sent something for which a result has to come -> whom it shall ask first."""
+    lines = [line for line in scene.take() if " from " in line]
+    return {line.partition(":")[0]: line.split()[-1].strip(")").split(",")[0] for line in lines}
+
+
 def test_a_result_that_all_need_spreads_from_holder_to_holder(scene: Scene) -> None:
     """One worker has it, then two, then four: nobody sends it to more than one at once."""
     names = [f"w{i:02}" for i in range(12)]
@@ -30,6 +36,59 @@ def test_a_result_that_all_need_spreads_from_holder_to_holder(scene: Scene) -> N
     scene.advance(0.1)
     second = takers(scene)
     assert len(set(second) - set(first)) == 2
+
+
+def test_copies_double_each_time_and_no_holder_sends_two_at_once(scene: Scene) -> None:
+    """When a copy arrives, who sent it and who got it are named to one worker each."""
+    scene.workers(*(f"w{i:02}" for i in range(20)))
+    scene.submit(x=[])
+    scene.finish("x", nbytes=GB)
+    scene.submit(**{f"y{i:04}": ["x"] for i in range(4000)})
+    coming = sources(scene)
+    for ncopies in (1, 2, 4, 8):
+        assert len(coming) == ncopies
+        assert len(set(coming.values())) == ncopies
+        for name in coming:
+            scene.holds(name, "x", nbytes=GB)
+        coming = sources(scene)
+
+
+def test_who_has_others_to_send_is_not_asked_first(scene: Scene) -> None:
+    """a holds x and z and sends x to c; so d gets z from b, which came later."""
+    scene.workers("a", "b", "c", "d")
+    scene.submit(x=[], z=[], options=TaskOptions(workers=["a"]))
+    scene.finish("x", "z", nbytes=GB)
+    scene.holds("b", "z", nbytes=GB)
+    scene.submit(y=["x"], options=TaskOptions(workers=["c"]))
+    scene.submit(v=["z"], u=["z"], options=TaskOptions(workers=["d"]))
+    assert sources(scene) == {"c": "a", "d": "b"}
+    assert [worker.name for worker in scene.machine.state.ways.sending] == ["a", "b"]
+
+
+def test_what_two_tasks_wait_for_comes_until_neither_does(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.submit(x=[], options=TaskOptions(workers=["a"]))
+    scene.finish("x", nbytes=GB)
+    scene.submit(y=["x"], z=["x"], options=TaskOptions(workers=["b"]))
+    ways = scene.machine.state.ways
+    scene.release("y")
+    assert len(ways.moving) == 1
+    scene.release("z")
+    assert not ways.moving
+    assert not ways.sending
+
+
+def test_a_small_part_of_a_task_may_be_waited_for_in_line(scene: Scene) -> None:
+    """x takes 10 ms to be moved, its users a second: six workers may have it sent by one."""
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.finish("x", nbytes=1_000_000)
+    scene.submit(y=["x"])
+    scene.finish("y", seconds=1.0)
+    scene.submit(**{f"y{i:02}": ["x"] for i in range(40)})
+    scene.take()
+    scene.workers(*(f"b{i}" for i in range(6)))
+    assert len(takers(scene)) == 6
 
 
 def test_the_work_on_a_wide_input_spreads_over_all_workers(scene: Scene) -> None:
@@ -60,6 +119,20 @@ def test_a_hundred_thousand_dependents_are_placed_in_many_steps() -> None:
     assert scene.state("u") in ("queued", "processing")
     scene.advance(0.001)
     assert {scene.state(f"y{i:02}") for i in range(35)} == {"processing"}
+
+
+def test_tasks_with_many_inputs_are_placed_in_smaller_portions() -> None:
+    """As each input is looked at, ten tasks of four inputs are as much work as forty."""
+    scene = Scene(placements_max=20)
+    scene.workers("a")
+    scene.submit(r=[], x0=[], x1=[], x2=[], x3=[])
+    scene.submit(**{f"y{i}": ["x0", "x1", "x2", "x3"] for i in range(10)})
+    for key in ("r", "x0", "x1", "x2", "x3"):
+        scene.finish(key, nbytes=GB)
+    processing = [scene.state(f"y{i}") for i in range(10)].count("processing")
+    assert processing == 5
+    scene.advance(0.001)
+    assert [scene.state(f"y{i}") for i in range(10)] == ["processing"] * 10
 
 
 def test_what_was_put_off_and_is_not_wanted_any_more_is_not_placed() -> None:

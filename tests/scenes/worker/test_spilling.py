@@ -381,3 +381,65 @@ def test_another_epoch_drops_what_is_on_disk(scene: Scene) -> None:
     assert sorted(scene.take()[0].split()[1:]) == ["a", "b"]
     assert not scene.read("a")
     assert not scene.written("b")
+
+
+def test_what_a_run_waits_for_is_asked_for_once(scene: Scene) -> None:
+    """However many of its inputs leave memory, one after the other, while it is held back."""
+    results(scene, "a", "b", "c", "d")
+    scene.pause()
+    scene.run("x#1", a=None, b=None, c=None, d=None)
+    scene.run("y#1", a=None, b=None, c=None, d=None)
+    scene.spill(100)
+    for task in "abcd":
+        assert scene.written(task)
+    assert len(scene.machine.state.unasked) == 4
+    scene.take()
+    scene.resume()
+    assert scene.take()[:2] == ["read a", "read b"]
+
+
+def test_one_run_goes_on_where_reading_its_inputs_has_filled_memory(scene: Scene) -> None:
+    """Nothing else would end, so that it would be sent, and read, again and again.
+
+    It can't be recalled any more, and what it uses stays; z waits until the worker resumes.
+    """
+    on_disk(scene, "a", "b", "c")
+    scene.run("x#1", a=None, b=None, c=None)
+    scene.run("y#1", c=None)
+    assert scene.take() == ["read a", "read b"]
+    scene.read("a")
+    scene.pause()
+    scene.recall("x#1", "y#1")
+    assert scene.spill(100) == 0
+    assert scene.take() == ["read c", "say paused: memory is short", "say y#1 returned"]
+    scene.read("b")
+    scene.run("z#1", a=None)
+    assert scene.take() == []
+    scene.read("c")
+    assert scene.take() == ["start x#1"]
+    scene.finish("x#1")
+    scene.take()
+    assert scene.spill(100) == 30
+    scene.resume()
+    went = scene.take()
+    assert went == ["evict b c", "write x", "start z#1", "say not paused: memory is free"]
+
+
+def test_no_run_goes_on_where_another_executes(scene: Scene) -> None:
+    """What that uses is free once it ends.  And one that was handed over may be the one."""
+    on_disk(scene, "a")
+    results(scene, "b")
+    scene.run("x#1", b=None)
+    scene.begun.add("x#1")
+    scene.run("y#1", a=None)
+    scene.read("a")
+    scene.take()
+    scene.pause()
+    assert scene.take() == ["hold x#1 y#1", "say paused: memory is short"]
+    scene.finish("x#1")
+    scene.take()
+    scene.resume()
+    assert "start y#1" in scene.take()
+    scene.pause()
+    scene.run("z#1")
+    assert scene.take() == ["hold y#1", "say paused: memory is short", "start y#1"]

@@ -2,15 +2,17 @@
 
 import functools
 import logging
+import pickle
 
 import pytest
 
-from shoal.client.errors import NobodyMayRun
+from shoal.client.errors import HeldByOuterTasks, NobodyBegins, NobodyMayRun
 from shoal.client.hints import take_hints
 from shoal.client.incoming import INCOMING
 from shoal.client.session import Session
 from shoal.ids import Key
-from shoal.protocol.limits import TasksStranded
+from shoal.protocol.limits import PlacesHeld, TasksStranded
+from shoal.protocol.memory import AllPaused
 from tests.cluster.playing import heard
 
 
@@ -28,6 +30,25 @@ def takes_by_place(x, limits, /):
 
 def takes_all(**kwargs):
     return kwargs
+
+
+def logged(message):
+    """What the client logs as it hears this."""
+    records = []
+
+    class Reading(logging.Handler):
+        def emit(self, record):
+            records.append(record)
+
+    reading = Reading()
+    logging.getLogger("shoal.client").addHandler(reading)
+    try:
+        with heard():
+            INCOMING[type(message)](Session("c"), message, [])
+    finally:
+        logging.getLogger("shoal.client").removeHandler(reading)
+    (record,) = records
+    return record
 
 
 class Made:
@@ -54,6 +75,17 @@ def test_a_keyword_is_the_functions_if_that_may_take_it(function, taken):
     assert list(kwargs) == [name for name in ("x", "limits", "memory") if name not in taken]
 
 
+def test_who_waits_for_paused_workers_reads_why_and_what_to_do():
+    told = NobodyBegins(2, 3.2, "w0", "its process has 9 GiB. The disk is full.")
+    assert str(told).startswith(
+        "All 2 workers have been paused for 3 s, and tasks wait. The one with the least room is "
+        "w0: its process has 9 GiB. The disk is full.\nTasks go on as soon as one has room."
+    )
+    assert logged(AllPaused(2, 3.2, told.worker, told.why)).getMessage() == str(told)
+    alone = str(pickle.loads(pickle.dumps(NobodyBegins(1, 3.0, "w0", "it was told to"))))
+    assert "The only worker has been paused for 3 s, and tasks wait: it was told to.\n" in alone
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -73,6 +105,10 @@ def test_a_keyword_is_the_functions_if_that_may_take_it(function, taken):
             "their memory is short).",
         ),
         ({"nworkers": 0, "names": []}, "there is none. Connected workers: none."),
+        (
+            {"resources": {"GPU": 1.0, "MEM": 2.0}, "offered": {"GPU": 1.0, "MEM": 3.0}},
+            "GPU=1, MEM=2 is needed, and no worker has all of that.",
+        ),
     ],
 )
 def test_who_waits_for_what_nobody_has_reads_what_is_needed_and_what_there_is(fields, words):
@@ -86,20 +122,24 @@ def test_who_waits_for_what_nobody_has_reads_what_is_needed_and_what_there_is(fi
         "offered": {},
         "names": ["a", "b"],
     }
-    records = []
-
-    class Reading(logging.Handler):
-        def emit(self, record):
-            records.append(record)
-
-    reading = Reading()
-    logging.getLogger("shoal.client").addHandler(reading)
-    try:
-        with heard():
-            INCOMING[TasksStranded](Session("c"), TasksStranded(**{**said, **fields}), [])
-    finally:
-        logging.getLogger("shoal.client").removeHandler(reading)
-    (record,) = records
+    record = logged(TasksStranded(**{**said, **fields}))
     assert words in record.getMessage()
     assert record.levelno == logging.WARNING
     assert isinstance(record.args[0], NobodyMayRun)
+
+
+@pytest.mark.parametrize(
+    ("nholders", "words"),
+    [
+        (1, "it needs 'db', and all there is of it is with that task itself."),
+        (3, "all there is of it is with that one and 2 more that have submitted such tasks."),
+    ],
+)
+def test_who_waits_for_tasks_that_may_wait_for_each_other_reads_so(nholders, words):
+    record = logged(PlacesHeld(Key("x"), Key("outer"), nholders, ["db"], 3.0))
+    assert (
+        "The task x, which outer has submitted, has been ready for 3.0 s: " in record.getMessage()
+    )
+    assert words in record.getMessage()
+    assert record.levelno == logging.WARNING
+    assert isinstance(record.args[0], HeldByOuterTasks)

@@ -158,7 +158,5 @@ def test_no_more_memory_is_shared_than_the_container_has(root: Path) -> None:
 
 
 def test_lines_that_no_linux_writes_are_passed_over(root: Path) -> None:
-    write(
-        root, {"proc/self/cgroup": "nonsense\n0::/mine", "sys/fs/cgroup/mine/memory.max": "1000"}
-    )
+    write(root, {"proc/self/cgroup": "nonsense\n0::/mine", "sys/fs/cgroup/mine/memory.max": "1000"})
     assert Groups(root).memory_limit() == 1000

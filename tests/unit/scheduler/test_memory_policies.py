@@ -1,10 +1,14 @@
 """Choices about where results are: copies, moves, and who may go."""
 
+from collections.abc import Iterator
+
 from shoal.protocol.membership import Closing
 from shoal.scheduler.model.copies import Goal
 from shoal.scheduler.model.entities import MEMORY, Task, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.policies.measures import managed
 from shoal.scheduler.policies.rebalance import EvenOut
+from shoal.scheduler.policies.reduction import DROPS_MAX, NO_USES, copies_too_many
 from shoal.scheduler.policies.replicas import recipients, sources, surplus
 from shoal.scheduler.policies.retirement import (
     Takers,
@@ -94,6 +98,19 @@ def test_results_are_taken_by_whoever_is_emptiest_by_then() -> None:
     assert takers.choose(x, {}) is d
     assert takers.choose(y, {}) is b
     assert takers.choose(x, {b: None, d: None}) is None
+
+
+def test_a_result_goes_where_there_is_room_for_it_if_anywhere() -> None:
+    small, large, full = a_worker("small"), a_worker("large"), a_worker("full")
+    for worker, limit in ((small, 100), (large, 1000), (full, 1000)):
+        worker.memory_limit = limit
+    in_memory("filler", 500, large)
+    in_memory("fillers", 950, full)
+    takers = Takers([small, large, full], {})
+    x, y, z = in_memory("x", 300), in_memory("y", 300), in_memory("z", 60)
+    assert takers.choose(x, {}) is large
+    assert takers.choose(y, {}) is small  # nobody has room, and its memory is emptiest
+    assert takers.choose(z, {}) is large
 
 
 def test_who_is_emptiest_is_looked_at_when_the_first_is_chosen() -> None:
@@ -186,3 +203,28 @@ def test_one_worker_has_nobody_to_give_to() -> None:
     assert evened(a) == []
     b.is_leaving = True
     assert evened(a, b) == []
+
+
+def test_what_a_worker_has_is_looked_at_only_if_it_gives_something_away() -> None:
+    a, b, d = a_worker("a"), a_worker("b"), a_worker("d")
+    tasks = [in_memory(f"x{number}", 10, a) for number in range(9)]
+    looked_at: list[Task] = []
+
+    def looking(held: list[Task]) -> Iterator[Task]:
+        for task in held:
+            looked_at.append(task)
+            yield task
+
+    movable = {worker: looking(list(worker.has_what)) for worker in (a, b, d)}
+    moves = EvenOut(SchedulerSettings()).moves([a, b, d], movable, {})
+    assert [move.task for move in moves] == tasks[:6]
+    assert len(looked_at) == 6
+
+
+def test_no_more_copies_of_one_result_are_chosen_at_once_than_a_step_can_drop() -> None:
+    holders = [a_worker(f"w{number}") for number in range(DROPS_MAX + 20)]
+    task = in_memory("x", 10, *holders)
+    in_memory("filler", 100, holders[-1])
+    chosen = copies_too_many(task, NO_USES, None, None, managed)
+    assert len(chosen) == DROPS_MAX
+    assert chosen[0] is holders[-1]  # the fullest of all

@@ -276,3 +276,84 @@ def test_that_policy_says_so_where_nobody_can_take_what_is_left() -> None:
 def test_a_measure_that_does_not_exist_is_told() -> None:
     with pytest.raises(MeasureUnknown, match=r"no measure 'hope' .*: optimistic, managed"):
         Rounds(Scheduler(protocol="inproc"), measure="hope")
+
+
+def test_what_is_taken_out_of_the_policies_is_not_done_any_more() -> None:
+    async def scenario() -> None:
+        async with Scheduler(protocol="inproc") as scheduler:
+            rounds = scheduler.extensions["amm"]
+            own = scheduler.machine.state.reduction
+            assert own.is_on
+            kept = set(rounds.policies)
+            rounds.policies.clear()
+            assert not own.is_on
+            assert rounds.running
+            assert rounds.policies == set()
+            rounds.policies |= kept
+            assert own.is_on
+            rounds.stop()
+            rounds.policies.clear()
+            assert not rounds.running
+
+    asyncio.run(scenario())
+
+
+def test_rounds_that_are_not_to_begin_end_those_they_take_over() -> None:
+    async def scenario() -> None:
+        async with Scheduler(protocol="inproc") as scheduler:
+            assert scheduler.machine.state.reduction.is_on
+            rounds = Rounds(scheduler, [ReduceReplicas()], start=False)
+            assert not rounds.running
+            assert not scheduler.machine.state.reduction.is_on
+            Rounds(scheduler, [ReduceReplicas()], start=True)
+            assert scheduler.machine.state.reduction.is_on
+
+    asyncio.run(scenario())
+
+
+def test_a_policy_that_begins_the_rounds_anew_has_no_more_of_them() -> None:
+    class Restless(Suggesting):
+        def run(self) -> Iterator[Any]:
+            self.manager.stop()
+            self.manager.start()
+            return super().run()
+
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        rounds = Rounds(scheduler, [Restless()], start=True, interval=3600)
+        loop = asyncio.get_running_loop()
+        rounds._tick()
+        planned = [
+            handle
+            for handle in loop._scheduled  # type: ignore[attr-defined]
+            if not handle.cancelled() and getattr(handle._callback, "__self__", None) is rounds
+        ]
+        assert len(planned) == 1
+        rounds.stop()
+
+    play(scenario)
+
+
+def test_the_policy_of_retirement_asks_for_one_copy_however_long_that_takes() -> None:
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        policy = RetireWorker(workers[0].address)
+        rounds = Rounds(scheduler, [policy], start=False)
+        for _ in range(3):  # none has arrived before the last
+            rounds.run_once()
+        await until(lambda: not scheduler.machine.state.copies.on_way)
+        assert len(scheduler.tasks["x"].who_has) == 2
+        assert not policy.no_recipients
+
+    play(scenario)
+
+
+def test_the_measure_of_the_rounds_says_who_drops_what_nobody_needs() -> None:
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        await client.submit(len, client.x, workers=["b"])
+        await holders(scheduler, 2)
+        by_name = {worker.name: worker for worker in scheduler.machine.state.workers.values()}
+        by_name["a"].memory_bytes, by_name["b"].memory_bytes = 10**12, 10**11
+        by_name["b"].unmanaged_old_bytes = 10**11
+        Rounds(scheduler, [ReduceReplicas()], measure="process", start=False).run_once()
+        assert await holders(scheduler, 1) == {"b"}
+
+    play(scenario)

@@ -112,3 +112,27 @@ def test_what_it_does_not_take_stays_in_memory() -> None:
     results.put(TaskId(2), Key("y"), "taken", 10)
     mapping.clear()
     assert results.entry(TaskId(2)) is None
+
+
+class Broken(OnShelves):
+    """Has an error wherever it is asked about spilling."""
+
+    @property
+    def spilled_total(self) -> SpilledSize:
+        raise OSError("the count is lost")
+
+    def evict(self) -> int:
+        raise OSError("the disk is full")
+
+
+def test_what_it_raises_as_it_is_to_spill_is_told_once_and_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    results = GivenResults(Broken())
+    for i in range(2):
+        results.put(TaskId(i), Key(f"x{i}"), i, 10)
+        assert results.evict_some(15) == 0
+    assert (results.nbytes, results.spilled_nbytes) == (20, 0)
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert "the disk is full" in told[1]

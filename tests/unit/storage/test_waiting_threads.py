@@ -62,3 +62,53 @@ def test_what_was_not_begun_is_not_done_after_the_end() -> None:
         assert done == []
 
     asyncio.run(scene())
+
+
+def test_whom_the_system_has_no_thread_for_is_told_once_and_the_next_has_one() -> None:
+    async def scene() -> None:
+        threads, told = WaitingThreads("test", 1), list[Any]()
+        usual = threading.stack_size(1 << 47)  # of which there can be none
+        try:
+            with pytest.raises(RuntimeError):
+                threads.begin(lambda: 7, lambda value, error: told.append((value, error)), 0.0)
+        finally:
+            threading.stack_size(usual)
+        assert await threads.do(lambda: 8, 10) == 8
+        assert told == []
+        threads.close()
+
+    asyncio.run(scene())
+
+
+def test_what_ends_iterations_is_an_error_like_others() -> None:
+    """A future would not take it, and whoever waits would wait for ever."""
+
+    async def scene() -> None:
+        threads = WaitingThreads("test", 1)
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await asyncio.wait_for(threads.do(lambda: next(iter(())), 10), 10)
+        threads.close()
+
+    asyncio.run(scene())
+
+
+def test_the_thread_that_has_done_something_lets_go_of_what_it_was_done_with() -> None:
+    freed_by: list[str] = []
+
+    class Telling:
+        def __del__(self) -> None:
+            freed_by.append(threading.current_thread().name)
+
+        def __call__(self) -> int:
+            return 7
+
+    async def scene() -> None:
+        threads = WaitingThreads("test", 2)
+        told: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        threads.begin(Telling(), lambda value, error: told.set_result(value))
+        assert await told == 7
+        threads.close()
+
+    asyncio.run(scene())
+    [name] = freed_by
+    assert name.startswith("test-")

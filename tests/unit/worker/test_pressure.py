@@ -141,7 +141,6 @@ def test_a_worker_that_leaks_is_to_be_replaced_and_asks_again() -> None:
 @pytest.mark.parametrize(
     ("process", "managed", "nexecuting"),
     [
-        pytest.param(900, 200, 0, id="results can still be spilled"),
         pytest.param(900, 0, 1, id="a run may give it back"),
         pytest.param(790, 0, 0, id="it is about to resume"),
     ],
@@ -152,6 +151,16 @@ def test_a_worker_that_may_get_room_is_not_replaced(
     looks = Looks(recycle_after_seconds=5.0)
     looks.find(900)
     assert not looks.find(process, managed, nexecuting=nexecuting, after=60.0).recycle
+
+
+def test_a_worker_whose_results_neither_leave_nor_are_let_go_of_is_to_be_replaced() -> None:
+    looks = Looks(recycle_after_seconds=5.0)
+    looks.find(900, 500)
+    assert not looks.find(900, 490, after=4.9).recycle
+    assert not looks.find(900, 490, after=4.9).recycle
+    assert not looks.find(900, 495, after=0.05).recycle  # a run that has ended has left one
+    assert looks.find(900, 490, after=0.1).recycle
+    assert not looks.find(900, 490).recycle
 
 
 def test_a_worker_whose_limit_is_too_small_for_any_is_not_replaced() -> None:

@@ -1,6 +1,7 @@
 """The memory of this process, as the system tells it."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -28,6 +29,24 @@ def test_a_peak_is_seen_once_however_short_it_was() -> None:
     now = memory.now()
     assert memory.peak(now) > now + 48 * MIB
     assert memory.peak(memory.now()) <= memory.now() + 2 * RESET_BYTES
+
+
+@on_linux
+def test_a_peak_is_told_once_though_nobody_has_begun_it_anew_yet() -> None:
+    """That is left to a thread, which is late."""
+    later: list[Callable[[], object]] = []
+    memory = ProcessMemory(aside=later.append)
+    if not memory.sees_peaks:
+        pytest.skip("the system does not let us")
+    for _ in range(2):
+        held = bytearray(64 * MIB)
+        del held
+        now = memory.now()
+        assert memory.peak(now) > now + 48 * MIB
+        assert memory.peak(now) == now
+        [begin_anew] = later
+        later.clear()
+        begin_anew()
 
 
 def test_where_the_system_tells_nothing_a_look_has_to_do(tmp_path: Path) -> None:

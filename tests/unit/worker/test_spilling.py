@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import threading
-from collections import UserDict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from shoal.protocol.messages import (
     FreeReplicas,
     ReplicasGone,
     RunReturned,
-    TaskFailed,
     TaskFinished,
 )
 from shoal.protocol.payload import InputRef, load
@@ -235,7 +233,7 @@ def test_a_full_disk_is_told_once_and_used_again_when_there_is_room(
             assert worker.feed.spill(10**6, "a test") == 0
             assert await sum_of(scheduler, worker, 3) == 37_500
             made[0].has_room = True
-            worker.feed.on_disk(worker.feed.spilling.retry)
+            await until(lambda: worker.feed.spill(10**6, "a test") > 0)
             await until(lambda: worker.results.nbytes <= 0.6 * LIMIT)
             assert worker.feed.disk_trouble == ""
         await scheduler.close()
@@ -348,6 +346,106 @@ def test_peers_get_what_is_on_disk_and_are_told_what_is_lost(address: str) -> No
     run(scene())
 
 
+class Unloadable:
+    """Is written, and raises `error` as it is read."""
+
+    __slots__ = ("error",)  # and no weak reference, by which it would be had without a file
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __sizeof__(self) -> int:
+        return 200_000
+
+    def __reduce__(self) -> Any:
+        return _raise, (self.error,)
+
+
+def _raise(error: Exception) -> object:
+    raise error
+
+
+def test_a_peer_is_told_what_can_not_be_made_of_a_file() -> None:
+    """In one process, values are handed over, and so have to be made here."""
+
+    async def scene() -> None:
+        scheduler = await FakeScheduler().start("inproc://")
+        exchange = ReplicaExchange(Keyring.from_token(TOKEN))
+        async with worker_of(scheduler, memory_limit=LIMIT) as worker:
+            scheduler.run(worker, Unloadable, ValueError("broken"), task=0)
+            await scheduler.hear(worker, TaskFinished)
+            await make(scheduler, worker, *range(1, 10))
+            await until(lambda: "key-0" in worker.data.disk)
+            replicas, _ = await exchange.get(worker.address, [TaskId(0), TaskId(9)], Epoch(1))
+            assert replicas.missing == [TaskId(0)]
+            assert [header.task for header in replicas.replicas] == [TaskId(9)]
+            assert (await scheduler.hear(worker, ReplicasGone)).tasks == [TaskId(0)]
+        await exchange.close()
+        await scheduler.close()
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("error", "is_written_again"), [(ValueError("broken"), False), (MemoryError("none"), True)]
+)
+def test_a_kind_that_can_not_be_read_stays_in_memory_unless_that_was_short(
+    error: Exception, is_written_again: bool
+) -> None:
+    async def scene() -> None:
+        scheduler = await FakeScheduler().start()
+        async with worker_of(scheduler, memory_limit=LIMIT) as worker:
+            scheduler.run(worker, Unloadable, error, task=0)
+            await scheduler.hear(worker, TaskFinished)
+            await make(scheduler, worker, *range(1, 10))
+            await until(lambda: "key-0" in worker.data.disk)
+            scheduler.run(worker, type, InputRef(0), task=100, inputs=[TaskId(0)])
+            assert (await scheduler.hear(worker, ReplicasGone)).tasks == [TaskId(0)]
+            await scheduler.hear(worker, RunReturned)
+            scheduler.run(worker, Unloadable, error, task=20)
+            await scheduler.hear(worker, TaskFinished)
+            await make(scheduler, worker, *range(21, 30))
+            await until(lambda: "key-23" in worker.data.disk)  # it came later
+            assert ("key-20" in worker.data.disk) == is_written_again
+        await scheduler.close()
+
+    run(scene())
+
+
+freed_by: list[str] = []
+
+
+class Telling:
+    """Tells who lets go of it."""
+
+    def __sizeof__(self) -> int:
+        return 200_000
+
+    def __del__(self) -> None:
+        freed_by.append(threading.current_thread().name)
+
+
+def test_memory_of_what_is_on_disk_is_not_given_back_by_the_loop() -> None:
+    """Of large values that takes long, and waits for page faults of others."""
+
+    async def scene() -> None:
+        scheduler = await FakeScheduler().start()
+        async with worker_of(scheduler, memory_limit=LIMIT) as worker:
+            scheduler.run(worker, Telling, task=0)
+            await scheduler.hear(worker, TaskFinished)
+            await make(scheduler, worker, *range(1, 10))
+            await until(lambda: len(freed_by) == 1)
+            scheduler.run(worker, id, InputRef(0), task=100, inputs=[TaskId(0)])
+            await scheduler.hear(worker, TaskFinished)
+            await make(scheduler, worker, *range(11, 20))
+            await until(lambda: len(freed_by) == 2)
+            assert threading.current_thread().name not in freed_by
+        await scheduler.close()
+
+    freed_by.clear()
+    run(scene())
+
+
 def test_a_disk_that_loses_everything_is_not_written_to_for_a_while(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -372,32 +470,3 @@ def test_a_disk_that_loses_everything_is_not_written_to_for_a_while(
 
     run(scene())
     assert sum("are written there" in record.getMessage() for record in caplog.records) == 1
-
-
-class Brittle(UserDict[Any, Any]):
-    """Has lost a value."""
-
-    def __getitem__(self, key: Any) -> Any:
-        if key == "key-2":
-            raise OSError("the shelf has fallen down")
-        return super().__getitem__(key)
-
-
-def test_results_are_kept_in_a_mapping_of_the_users() -> None:
-    """What that raises is the error of the run that needs the value."""
-
-    async def scene() -> None:
-        scheduler = await FakeScheduler().start()
-        async with worker_of(scheduler, memory_limit=LIMIT, data=Brittle) as worker:
-            assert type(worker.data) is Brittle
-            await make(scheduler, worker, *range(10))
-            assert set(worker.data) == {f"key-{i}" for i in range(10)}
-            assert await sum_of(scheduler, worker, 3) == 37_500
-            scheduler.run(worker, total, InputRef(0), task=100, inputs=[TaskId(2)])
-            failed = await scheduler.hear(worker, TaskFailed)
-            assert "the shelf has fallen down" in failed.failure.text
-            scheduler.say(worker, FreeReplicas([TaskId(3)]))
-            await until(lambda: "key-3" not in worker.data)
-        await scheduler.close()
-
-    run(scene())

@@ -81,8 +81,8 @@ class Memory(Settings, frozen=True, kw_only=True):
     """Unmanaged memory that stays this long isn't a passing peak."""
 
     recycle_after_seconds: Annotated[float, Positive] | None = 60.0
-    """A worker that is paused this long by memory that is no result, and runs nothing, is retired,
-    and its nanny starts another; one at a time.  None: it stays as it is."""
+    """A worker that is paused this long, runs nothing and can make no room is retired, and its
+    nanny starts another; one at a time.  None: it stays as it is."""
 
 
 class Profile(Settings, frozen=True, kw_only=True):

@@ -8,21 +8,28 @@ worker for itself.
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import Final
+from itertools import islice
+from typing import Final, TypeAlias
 
 from shoal.ids import TaskId
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.model.demands import is_demanding
 from shoal.scheduler.model.entities import NO_RUN, PROCESSING, QUEUED, Task, Weight, Worker
-from shoal.scheduler.model.footprints import Held
+from shoal.scheduler.model.footprints import Footprints, Held
 from shoal.scheduler.model.queue import TaskQueue
 from shoal.scheduler.policies.memory import HELD_SECONDS, calms_at
 
 HEADS_MAX: Final = 16
 """Prefixes of which one worker is offered the most urgent task."""
 
+OFFERS_MAX: Final = 500
+"""Times that a worker is offered tasks in one step: at worst a few milliseconds."""
+
 SIFTED_MAX: Final = 256
 """Tasks that one look at the queue moves to the queues of those that weigh."""
+
+_Head: TypeAlias = tuple[int, TaskId, Task]
+"""Priority, number, and the most urgent queued task of a prefix that weighs."""
 
 STALE_MAX: Final = 256
 """Entries of tasks that have gone which such a queue may keep beside as many live ones."""
@@ -31,15 +38,12 @@ STALE_MAX: Final = 256
 def queue_heavy(core: Core, task: Task) -> None:
     """Put a task whose state is queued, and whose prefix weighs, where it waits for room."""
     footprints = core.state.footprints
-    if not footprints.is_limited:
-        core.state.queue.push(task)
-        return
     queue = footprints.queues.get(task.prefix)
     if queue is None:
         queue = footprints.queues[task.prefix] = TaskQueue()
     head = queue.peek()
     queue.push(task)
-    if head is None or queue.peek() is task:
+    if head is None or task.priority < head.priority:
         heappush(footprints.heads, (task.priority, task.id, task))
         core.has_new_heavy = True
     if queue.nentries > 2 * task.prefix.ntasks[QUEUED] + STALE_MAX:
@@ -70,7 +74,8 @@ def heavies_for(core: Core, before: int | None) -> Iterator[tuple[Task, Worker]]
     """Queued tasks that weigh, each with a worker that has room for it: the caller sends it.
 
     Workers take turns, the least loaded first, and each takes the most urgent that it has memory
-    for.  Only workers about which something is new are asked, unless there is a new task.
+    for.  Only workers about which something is new are asked, unless there is a new task; and so
+    many in one step, the others in the next.
 
     Args:
         before: only tasks more urgent than this priority.
@@ -86,6 +91,10 @@ def heavies_for(core: Core, before: int | None) -> Iterator[tuple[Task, Worker]]
         for worker in workers:
             if not core.queuing.has_room(worker):
                 continue
+            if core.noffers_left <= 0:
+                ask_later(core, worker)
+                continue
+            core.noffers_left -= 1
             task = next_heavy(core, worker, before)
             if task is not None:
                 yield task, worker
@@ -103,49 +112,28 @@ def next_heavy(core: Core, worker: Worker, before: int | None) -> Task | None:
     None if there is none that is more urgent than `before`, or among the first few prefixes.
     """
     footprints = core.state.footprints
-    for task in heads(core):
+    passed: list[_Head] = []
+    found: Task | None = None
+    while (entry := _next_head(footprints, passed)) is not None:
+        task = entry[2]
         if before is not None and task.priority >= before:
-            return None
+            break
         if core.queuing.must_wait(task, worker):
             hold(core, task, worker)
         elif may_begin(core, task, worker, waits_for_roomier=True):
-            queue = footprints.queues[task.prefix]
-            queue.pop()
-            following = queue.peek()
-            if following is None:
-                del footprints.queues[task.prefix]
-            else:
-                heappush(footprints.heads, (following.priority, following.id, following))
-            return task
-    return None
-
-
-def heads(core: Core) -> list[Task]:
-    """The most urgent task of each prefix that weighs and has queued ones, in their order.
-
-    Only of the first few.  Cost: O(those x log prefixes).
-    """
-    footprints = core.state.footprints
-    queues = footprints.queues
-    found: list[Task] = []
-    entries: list[tuple[int, TaskId, Task]] = []
-    while footprints.heads and len(found) < HEADS_MAX:
-        entry = heappop(footprints.heads)
-        task = entry[2]
-        queue = queues.get(task.prefix)
-        if queue is None:
-            continue
-        head = queue.peek()
-        if head is task:
-            if not found or found[-1] is not task:
-                found.append(task)
-                entries.append(entry)
-        elif head is None:
-            del queues[task.prefix]
-        elif task.state != QUEUED:  # it has gone: the next of its prefix takes its place
-            heappush(footprints.heads, (head.priority, head.id, head))
-    for entry in entries:
+            passed.pop()
+            found = task
+            break
+    for entry in passed:
         heappush(footprints.heads, entry)
+    if found is not None:
+        queue = footprints.queues[found.prefix]
+        queue.pop()
+        following = queue.peek()
+        if following is None:
+            del footprints.queues[found.prefix]
+        else:
+            heappush(footprints.heads, (following.priority, following.id, following))
     return found
 
 
@@ -153,7 +141,39 @@ def next_bound(core: Core, before: int | None) -> int | None:
     """The priority of the most urgent that was not asked for yet, as it is less urgent."""
     if before is None:
         return None
-    return next((task.priority for task in heads(core) if task.priority >= before), None)
+    footprints = core.state.footprints
+    passed: list[_Head] = []
+    bound: int | None = None
+    while bound is None and (entry := _next_head(footprints, passed)) is not None:
+        bound = entry[0] if entry[0] >= before else None
+    for entry in passed:
+        heappush(footprints.heads, entry)
+    return bound
+
+
+def _next_head(footprints: Footprints, passed: list[_Head]) -> _Head | None:
+    """Of prefixes that weigh and have queued tasks, the one whose head is most urgent.
+
+    It is taken out of the heap, and added to `passed`; None once those are many.
+    Cost: O(log prefixes), and once for each entry that does not hold any more.
+    """
+    heads, queues = footprints.heads, footprints.queues
+    while heads and len(passed) < HEADS_MAX:
+        entry = heappop(heads)
+        task = entry[2]
+        queue = queues.get(task.prefix)
+        if queue is None:
+            continue
+        head = queue.peek()
+        if head is task:
+            if not passed or passed[-1][2] is not task:
+                passed.append(entry)
+                return entry
+        elif head is None:
+            del queues[task.prefix]
+        elif task.state != QUEUED:  # it has gone: the next of its prefix takes its place
+            heappush(heads, (head.priority, head.id, head))
+    return None
 
 
 def may_begin(core: Core, task: Task, worker: Worker, *, waits_for_roomier: bool = False) -> bool:
@@ -164,18 +184,25 @@ def may_begin(core: Core, task: Task, worker: Worker, *, waits_for_roomier: bool
     Args:
         waits_for_roomier: whether the task may as well run on any other.
     """
-    kept_for = worker.reserved_for
-    if kept_for is not None and kept_for is not task:
-        if not _waits_for(core, kept_for, worker):
-            worker.reserved_for = None
-        elif kept_for.priority < task.priority:
-            return False
+    if worker.reserved_for is not None and is_kept_from(core, task, worker):
+        return False
     if core.admission.fits(task, worker, core.now):
         return True
     if is_alone(worker) and not (waits_for_roomier and _is_for_roomier(core, task, worker)):
         return True
     hold(core, task, worker)
     return False
+
+
+def is_kept_from(core: Core, task: Task, worker: Worker) -> bool:
+    """Whether a more urgent task waits for memory there, which `task` would take from it."""
+    kept_for = worker.reserved_for
+    if kept_for is None or kept_for is task:
+        return False
+    if not _waits_for(core, kept_for, worker):
+        worker.reserved_for = None
+        return False
+    return kept_for.priority < task.priority
 
 
 def hold(core: Core, task: Task, worker: Worker) -> None:
@@ -194,14 +221,45 @@ def hold(core: Core, task: Task, worker: Worker) -> None:
 
 def weigh(core: Core, task: Task, worker: Worker) -> None:
     """A run is sent whose prefix weighs: what it takes is counted until it has ended."""
-    core.state.footprints.held.pop(task, None)
-    if worker.reserved_for is task:
-        worker.reserved_for = None
+    if core.state.footprints.held:
+        hold_no_more(core, task, worker)
     if worker.memory_limit:
         prefix = task.prefix
         if not prefix.ngauged and any(w.task.prefix is prefix for w in worker.weights.values()):
             prefix.spread[worker] = None
         worker.weights[task.run] = Weight(task, core.now)
+
+
+def hold_no_more(core: Core, task: Task, sent_to: Worker | None = None) -> None:
+    """`task` waits for memory no more; a worker that was kept for it is there for others again.
+
+    Unless that is where it is sent: what needs all of a worker goes on having it for itself.
+    """
+    footprints = core.state.footprints
+    held = footprints.held.pop(task, None)
+    worker = None if held is None else held.worker
+    if worker is None or worker.reserved_for is not task:
+        return
+    worker.reserved_for = None
+    if worker.runs_suspect and worker is not sent_to:
+        worker.runs_suspect = any(each.blame and each.run != NO_RUN for each in worker.processing)
+        ask_later(core, worker)
+
+
+def ask_later(core: Core, worker: Worker) -> None:
+    """There is something new about `worker`, to which another step attends."""
+    core.state.footprints.unasked[worker] = None
+    core.wake_by(core.now)
+
+
+def ask_postponed(core: Core) -> None:
+    """Attend to some of the workers that were left to this step."""
+    unasked = core.state.footprints.unasked
+    for worker in list(islice(unasked, OFFERS_MAX)):
+        del unasked[worker]
+        core.refill[worker] = None
+    if unasked:
+        core.wake_by(core.now)
 
 
 def is_alone(worker: Worker) -> bool:

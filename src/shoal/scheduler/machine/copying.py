@@ -11,13 +11,16 @@ from shoal.protocol.answers import answer
 from shoal.protocol.messages import AcquireReplicas, Input, ReplicasGone
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.model.copies import Copy, CopyCall
+from shoal.scheduler.model.copies import Copy, CopyCall, Goal
 from shoal.scheduler.model.entities import MEMORY, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState, unlink_replica
 from shoal.scheduler.policies.replicas import recipients, sources
 
 MESSAGE_INPUTS_MAX: Final = 1000
 """Copies that a worker is asked for in one message."""
+
+SLOWEST_BYTES_PER_SECOND: Final = 10_000_000
+"""Who gives signs of life and fetches more slowly than that is taken to be stuck."""
 
 
 def attend(core: Core) -> dict[Task, None]:
@@ -71,6 +74,7 @@ def note_arrivals(core: Core, task: Task) -> bool:
             if task not in worker.has_what:
                 continue
             has_arrived = True
+            copies.arrived_at[worker] = core.now
             sender = copy.moved_from
             if sender is not None and sender is not worker and task in sender.has_what:
                 drop_replica(core, task, sender)
@@ -99,6 +103,7 @@ def _end_copy(core: Core, task: Task, worker: Worker) -> None:
         copies.coming_nbytes[worker] = nbytes
     else:
         copies.coming_nbytes.pop(worker, None)
+        copies.arrived_at.pop(worker, None)
 
 
 def refuse_copy(core: Core, task: Task, worker: Worker) -> None:
@@ -129,7 +134,7 @@ def pursue_goal(core: Core, task: Task) -> int:
     """Begin the copies that the goal for `task` asks for; how many more are lacking."""
     state = core.state
     goal = state.copies.goals.get(task)
-    if goal is None or task.state != MEMORY:
+    if goal is None or task.state != MEMORY or _is_met(state, task, goal):
         return 0
     named = state.workers_named(goal.workers) if goal.workers else state.workers.values()
     able = [worker for worker in named if not worker.is_leaving]
@@ -139,6 +144,15 @@ def pursue_goal(core: Core, task: Task) -> int:
     chosen, nlacking = recipients(goal, task, able, on_way, refused, coming_nbytes)
     begin_copies(core, [(task, worker) for worker in chosen])
     return nlacking
+
+
+def _is_met(state: SchedulerState, task: Task, goal: Goal) -> bool:
+    """Whether so many copies are there or coming, of whatever workers.  Cost: O(those copies)."""
+    if goal.workers or goal.ncopies == 0:
+        return False
+    there = dict.fromkeys((*(task.who_has or ()), *state.copies.on_way.get(task, ())))
+    there.update(dict.fromkeys(goal.promised))
+    return sum(not worker.is_leaving for worker in there) >= goal.ncopies
 
 
 def drop_attention(core: Core, task: Task) -> None:
@@ -170,18 +184,25 @@ def call_when_copied(core: Core, call: CopyCall) -> None:
 
 
 def give_up_silent(core: Core) -> None:
-    """Copies that silent workers were to get are sought elsewhere; see to it that we wake again."""
+    """Copies that silent workers were to get are sought elsewhere; see to it that we wake again.
+
+    So are those of workers that are there and get none.  What comes after all is kept.
+    """
     patience = core.settings.copy_patience_seconds
-    for task, goal in core.state.copies.goals.items():
+    copies = core.state.copies
+    for task, goal in copies.goals.items():
         for worker, since in list(goal.promised.items()):
             if since + patience <= core.now or task in worker.has_what:
                 del goal.promised[worker]
                 attend(core)[task] = None
             else:
                 core.wake_by(since + patience)
-    for task, on_way in list(core.state.copies.on_way.items()):
+    for task, on_way in list(copies.on_way.items()):
         for worker, copy in list(on_way.items()):
-            due_at = max(copy.begun_at, worker.heard_at) + patience
+            latest = max(copy.begun_at, copies.arrived_at.get(worker, 0.0))
+            takes = max(0, task.nbytes) / SLOWEST_BYTES_PER_SECOND
+            silent_at = max(copy.begun_at, worker.heard_at) + patience
+            due_at = min(silent_at, latest + 2 * patience + takes)
             if due_at <= core.now:
                 refuse_copy(core, task, worker)
             else:

@@ -63,6 +63,7 @@ class Core:
         self.wake_at: float | None = None  # when to be woken, at the latest
         self.starting: list[Task] = []  # released tasks that may have to be computed
         self.releasing: list[Task] = []  # tasks that may not be needed any more
+        self.silence_due_at = 0.0  # before, no worker can have been silent for too long
         self.nforgets_left = 0  # tasks that this step may still forget
         self.nplacements_left = 0  # ready tasks that this step may still place
         self.nlooks_left = 0  # looks of workers for something to do that are left to this step
@@ -75,6 +76,7 @@ class Core:
         """Tasks whose results came or went in this step; None if nobody attends to that."""
         self.has_new_demand = False  # a task was queued that needs resources, or may go elsewhere
         self.has_new_heavy = False  # a task that weighs was queued, or more is known of such
+        self.noffers_left = 0  # of tasks that weigh to workers, that are left to this step
         self.roomier: Worker | None = None  # for which another has left a task that weighs
         self.roomiest: tuple[int, Worker | None] = (0, None)  # step, and who has most memory then
         self.stranded_before: dict[Task, float] = {}  # tasks that no worker may run go on waiting

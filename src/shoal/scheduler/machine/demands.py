@@ -5,9 +5,8 @@ What a run has it keeps until its worker says that it has ended, however that is
 a run that was given up, as nobody can stop its thread, and one that has seceded.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from heapq import heapify, heappop, heapreplace
-from itertools import islice
 from operator import attrgetter
 
 from shoal.ids import RunId
@@ -29,6 +28,7 @@ from shoal.scheduler.model.demands import (
     has_left,
     is_demanding,
     line_key,
+    may_be_met,
 )
 from shoal.scheduler.model.entities import QUEUED, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState
@@ -52,7 +52,7 @@ def queue_demand(core: Core, task: Task) -> None:
     demand = state.demands.get(key)
     if demand is None:
         demand = Demand(task)
-        if key in core.unmet or not _able(state, demand):
+        if key in core.unmet or not _can_be_met(state, demand):
             core.unmet[key] = None
             strand(core, task)
             return
@@ -66,6 +66,9 @@ def queue_demand(core: Core, task: Task) -> None:
             state.limits.enter(demand)
         else:
             _line_of(state, demand).enter(demand)
+    if task.options.inside and core.settings.stranded_warning_seconds is not None:
+        since = state.nested_since.setdefault(key, core.now)
+        core.wake_by(since + core.settings.stranded_warning_seconds)
     if demand.queue.nentries > 2 * state.ntasks[QUEUED] + STALE_MAX:
         demand.queue.compact()
 
@@ -74,7 +77,7 @@ def _line_of(state: SchedulerState, demand: Demand) -> Line:
     key = line_key(demand)
     line = state.lines.get(key)
     if line is None:
-        line = state.lines[key] = Line(tuple(demand.resources), state.demands)
+        line = state.lines[key] = Line(state.demands)
     return line
 
 
@@ -89,7 +92,7 @@ class Look:
         Cost: O(lines).
         """
         self.core = core
-        self.workers = workers
+        self.workers = dict.fromkeys(workers)
         self.reserved: dict[Worker, dict[str, None]] = {}  # what is kept for demands passed by
         self.is_cut_short = False  # there are demands that were not looked at
         self._nlooks_max = max(LOOKED_AT_MIN, PAIRS_MAX // max(1, len(workers)))
@@ -106,35 +109,39 @@ class Look:
 
     def first(self) -> Demand | None:
         """The most urgent demand that was not looked at yet; it stays."""
-        return self._heads[0][3].entries[0][3] if self._heads else None
+        heads = self._heads
+        while heads:
+            priority, number, place, line = heads[0]
+            entry = line.first()
+            if entry is None:
+                heappop(heads)
+            elif entry[:2] != (priority, number):
+                heapreplace(heads, (entry[0], entry[1], place, line))
+            else:
+                return entry[3]
+        return None
 
-    def take(self) -> Task:
-        """The first demand is met: take its task out."""
-        line = self._heads[0][3]
-        demand = line.entries[0][3]
-        task = demand.queue.pop()
-        assert task is not None
-        self._advance(line)
-        return task
+    def pass_by(self, able: list[Worker], candidates: Collection[Worker]) -> None:
+        """The first demand can't be met: look at others.
 
-    def pass_by(self, able: list[Worker]) -> None:
-        """The first demand can't be met: look at others.  What it needs of those that are able to
-        meet it one day is kept for it."""
+        Args:
+            able: to meet it one day: what it needs of them is kept for it.
+            candidates: those that may run what is in its line.
+        """
         line = self._heads[0][3]
         self._passed.append((line, heappop(line.entries)))
         for worker in able:
-            self.reserved.setdefault(worker, {}).update(dict.fromkeys(line.names))
+            self.reserved.setdefault(worker, {}).update(dict.fromkeys(line.least))
         nlooks = self._nlooks[line] = self._nlooks.get(line, 0) + 1
-        if not self._has_any_for(line) and (able or not self._may_have_any_for(line)):
+        if line.first() is None:
+            return
+        if nlooks >= self._nlooks_max:
+            self.is_cut_short = True
             heappop(self._heads)
-        elif nlooks >= self._nlooks_max:
-            self.is_cut_short = self.is_cut_short or line.first() is not None
+        elif not self._has_any_for(line, candidates) and (
+            able or not any(line.least.keys() <= worker.resources.keys() for worker in candidates)
+        ):
             heappop(self._heads)
-        else:
-            self._advance(line)
-
-    def _may_have_any_for(self, line: Line) -> bool:
-        return any(all(name in worker.resources for name in line.names) for worker in self.workers)
 
     def close(self) -> None:
         """All that were passed by wait for the next look."""
@@ -144,27 +151,17 @@ class Look:
                 line.enter(demand)
         self._passed.clear()
 
-    def _advance(self, line: Line) -> None:
-        entry = line.first()
-        if entry is None:
-            heappop(self._heads)
-        else:
-            heapreplace(self._heads, (entry[0], entry[1], self._heads[0][2], line))
-
-    def _has_any_for(self, line: Line) -> bool:
-        """Whether any worker has something left that is not kept for others.
+    def _has_any_for(self, line: Line, candidates: Collection[Worker]) -> bool:
+        """Whether any of these may have enough left that is not kept for others.
 
         Those from which this keeps anything have to be asked again although nothing happens there.
         """
         has_any = False
-        for worker in self.workers:
-            left = worker.available
-            if not self.core.queuing.has_room(worker) or not all(
-                left.get(name, 0.0) > TOLERANCE for name in line.names
-            ):
+        for worker in candidates:
+            if not has_left(worker, line.least) or not self.core.queuing.has_room(worker):
                 continue
             kept = self.reserved.get(worker)
-            if kept is None or kept.keys().isdisjoint(line.names):
+            if kept is None or kept.keys().isdisjoint(line.least):
                 has_any = True
             else:
                 self.core.held_back[worker] = None
@@ -210,13 +207,15 @@ def next_demanded(
                 has_room = False
             continue
         if demand.limits and limits.reached(demand.limits):
-            look.pass_by([])
+            look.pass_by([], look.workers)
             continue
-        able = able_workers(demand, look.workers, state.workers_named(demand.workers))
+        named = state.workers_named(demand.workers)
+        able = able_workers(demand, look.workers, named)
         worker = _best_of(core, task, demand, able, look.reserved)
         if worker is not None:
-            return look.take(), worker
-        look.pass_by(able)
+            demand.queue.pop()
+            return task, worker
+        look.pass_by(able, named if demand.workers and not demand.allows_others else look.workers)
 
 
 def _head_of(demand: Demand) -> tuple[int, int]:
@@ -318,7 +317,7 @@ def drop_unmet(core: Core) -> None:
     """
     state = core.state
     for key, demand in list(state.demands.items()):
-        if _able(state, demand):
+        if _can_be_met(state, demand):
             core.has_new_demand = core.has_new_demand or demand.allows_others
             continue
         del state.demands[key]
@@ -341,15 +340,9 @@ def on_set_resources(core: Core, client: Client, call: SetResources) -> None:
     core.to_client(client, answer(call.request, has))
 
 
-def _taking_work(state: SchedulerState) -> Iterator[Worker]:
-    return (worker for worker in state.workers.values() if worker.takes_work)
-
-
-def _able(state: SchedulerState, demand: Demand) -> list[Worker]:
-    if demand.is_for_any:
-        return list(islice(_taking_work(state), 1))
+def _can_be_met(state: SchedulerState, demand: Demand) -> bool:
     workers = state.workers.values()
-    return able_workers(demand, workers, state.workers_named(demand.workers))
+    return may_be_met(demand, workers, state.workers_named(demand.workers))
 
 
 def _has_left_for(
@@ -415,7 +408,7 @@ def amounts_add_up(state: SchedulerState) -> Iterator[str]:
     for task in state.tasks.values():
         if task.state == QUEUED and is_demanding(task.options):
             demand = state.demands.get(demand_key(task.options))
-            if demand is None or not _able(state, demand):
+            if demand is None or not _can_be_met(state, demand):
                 yield f"{task!r} is queued for what no worker has"
     for demand in state.demands.values():
         if demand.is_for_any or demand.queue.peek() is None:

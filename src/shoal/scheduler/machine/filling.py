@@ -8,6 +8,7 @@ from shoal.ids import TaskId
 from shoal.protocol.messages import DefineCode, Input, RunTask
 from shoal.protocol.slots import RunTaskIn
 from shoal.scheduler.machine.admitting import (
+    OFFERS_MAX,
     heavies_for,
     light_head,
     may_begin,
@@ -19,6 +20,7 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import Look, claim, next_demanded
 from shoal.scheduler.machine.placing import (
     SEQUENCE_BITS,
+    SEQUENCE_MASK,
     enter_backlog,
     first_of_backlog,
     update_load,
@@ -148,6 +150,7 @@ def _fill_from_queue(core: Core) -> None:
     if not (footprints.queues or footprints.is_mixed):
         _send_light(core, None)
         return
+    core.noffers_left = OFFERS_MAX
     while True:
         task = light_head(core)
         before = None if task is None else task.priority
@@ -159,6 +162,9 @@ def _fill_from_queue(core: Core) -> None:
         else:
             bound = None
         if not _send_light(core, bound) or bound is None:
+            return
+        if core.noffers_left <= 0:
+            core.wake_by(core.now)
             return
 
 
@@ -178,15 +184,15 @@ def _send_light(core: Core, bound: int | None) -> int:
         task = queue.peek()
         if is_mixed:
             task = light_head(core)
-        if task is None or core.queuing.must_wait(task, worker):
+        if task is None or (task.blame and core.queuing.must_wait(task, worker)):
             break
         if bound is not None and task.priority > bound:
             break
         queue.pop()
         _send(core, task, worker)
-        if task.dependents is not None or places_early:
-            if _place_row(core, task, worker, nthreads):
-                nthreads -= worker.nthreads
+        may_lead = task.dependents is not None and not task.prefix.gives_small
+        if (may_lead or places_early) and _place_row(core, task, worker, nthreads):
+            nthreads -= worker.nthreads
             _fill_from_backlog(core, worker)
         filled[worker] = None
         if has_room(worker):
@@ -289,6 +295,7 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
         code.told[worker] = None
         worker.told[code] = None
         core.to_worker(worker, DefineCode(code.id, code.payload))
+    ways = core.state.ways
     run = RunTask(
         task.id,
         task.run,
@@ -296,8 +303,8 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
         code.id,
         task.argument,
         options.priority,
-        task.priority & ((1 << SEQUENCE_BITS) - 1),
-        [_input(dependency, worker, core.state.ways) for dependency in task.dependencies]
+        task.priority & SEQUENCE_MASK,
+        [_input(dependency, worker, ways) for dependency in task.dependencies]
         if task.dependencies
         else [],
     )
@@ -316,9 +323,11 @@ def _input(dependency: Task, worker: Worker, ways: Ways) -> TaskId | Input:
     assert holders is not None
     near: list[str] = []
     far: list[str] = []
-    if len(holders) > 1:  # each begins with another one, so that they share the work
-        turn = ways.turn(dependency, worker) % len(holders)
-        holders = holders[turn:] + holders[:turn]
+    if len(holders) > 1 or dependency in ways.moving:  # each begins with another one: they share
+        source = ways.source(dependency, worker)
+        start = worker.id % len(holders)
+        following = holders[start : start + HOLDERS_TOLD]
+        holders = list(dict.fromkeys((source, *following, *holders[:HOLDERS_TOLD])))
     for holder in holders:
         (near if holder.host == worker.host else far).append(holder.address)
         if len(near) + len(far) >= HOLDERS_TOLD:
@@ -352,7 +361,5 @@ def _watch_for_stalled_runs(core: Core) -> None:
     task = None if victim is None else first_of_backlog(victim)
     if victim is not None and task is not None and may_run_on(task, idle):
         core.wake_by(core.now + max(after, core.now - victim.heard_at))
-    for worker in state.piped:
-        if worker.newest_run > worker.last_recalled:
-            core.wake_by(core.now + after)
-            break
+    if state.piped:
+        core.wake_by(core.now + after)

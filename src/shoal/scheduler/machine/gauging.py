@@ -25,12 +25,22 @@ def on_transfers_gauged(core: Core, worker: Worker, message: TransfersGauged) ->
 
 def ways_are_used(state: SchedulerState) -> Iterator[str]:
     """Whatever is on its way to somebody is there for a task that is placed there, and needs it."""
+    nsent = 0
     for result, takers in state.ways.moving.items():
         if not takers:
             yield f"{result!r} is on its way to nobody"
-        for worker, (task, _) in takers.items():
-            if task.worker is not worker or result not in task.dependencies:
-                yield f"{result!r} is on its way to {worker} for {task!r}, which is elsewhere"
+        for worker, coming in takers.items():
+            nsent += coming.source is not None
+            if not coming.tasks:
+                yield f"{result!r} is on its way to {worker} for nothing"
+            for task in coming.tasks:
+                if task.worker is not worker or result not in task.dependencies:
+                    yield f"{result!r} is on its way to {worker} for {task!r}, which is elsewhere"
+    for result in state.ways.free:
+        if result not in state.ways.moving:
+            yield f"{result!r} moves no more, and who could send it is still noted"
+    if sum(state.ways.sending.values()) != nsent:
+        yield f"{nsent} large results were asked for, and other numbers are noted"
 
 
 HANDLERS = Handlers(

@@ -157,7 +157,8 @@ def indexes_place(state: SchedulerState, worker: Worker) -> Iterator[str]:
             yield f"{worker} {'is not' if belongs else 'is'} in the index {name}"
         elif belongs and index.bucket_of[worker] != value.bit_length():
             yield f"{worker} is in the wrong bucket of {name}"
-    if (worker in state.piped) != (worker.nsent > worker.nbegun_max):
+    has_unbegun = worker.nsent > worker.nbegun_max and worker.newest_run > worker.last_recalled
+    if (worker in state.piped) != has_unbegun:
         yield f"{worker} and the list of workers with a pipe disagree"
 
 

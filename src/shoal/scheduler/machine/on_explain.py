@@ -12,26 +12,30 @@ from shoal.scheduler.policies.explain import Explaining
 KEYS_MAX = 100
 """Tasks that are explained in one answer; how many more there were is said."""
 
+WORKERS_LOOKED_AT = 50_000
+"""By all of these tasks together: each may look at every worker."""
+
 
 def on_explain_tasks(core: Core, client: Client, call: ExplainTasks) -> None:
-    """Lines for people, in the order of the keys.  Cost: O(records of the story), some ms."""
+    """Lines for people, in the order of the keys.  Cost: O(records + queue + workers), some ms."""
     explaining = Explaining(core.state, core.queuing, core.admission, core.now)
     keys = list(dict.fromkeys(call.keys))
-    asked = frozenset(keys[:KEYS_MAX])
+    nkeys = max(1, min(KEYS_MAX, WORKERS_LOOKED_AT // max(1, len(core.state.workers))))
+    asked = frozenset(keys[:nkeys])
     records: dict[str, list[Transition]] = {}
     for record in core.story.where(asked, frozenset()):
         records.setdefault(record.key, []).append(record)
     moves = [move for move in core.story.moves if move[1] in asked]
     lines: list[str] = []
-    for key in keys[:KEYS_MAX]:
+    for key in keys[:nkeys]:
         task = core.state.tasks.get(key)
         if task is None:
             lines.append(f"{to_text(key)!r} is not known: it was never submitted, or is forgotten")
             continue
         of_task = [move for move in moves if move[1] == key]
         lines.extend(explaining.lines(task, records.get(key, ()), of_task))
-    if len(keys) > KEYS_MAX:
-        lines.append(f"and {len(keys) - KEYS_MAX} more")
+    if len(keys) > nkeys:
+        lines.append(f"and {len(keys) - nkeys} more")
     core.to_client(client, answer(call.request, lines))
 
 

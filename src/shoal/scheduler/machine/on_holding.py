@@ -1,6 +1,6 @@
 """What clients want done about results: failed ones tried again, others copied and moved."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from shoal.ids import Key
 from shoal.protocol.holding import RebalanceTasks, ReplicateTasks, RetryTasks, TaskRetried
@@ -68,14 +68,7 @@ def on_rebalance_tasks(core: Core, client: Client, call: RebalanceTasks) -> None
     """Move results until memory is even; answered when all have moved, or can't."""
     workers = _named(core, call.workers)
     asked = None if call.keys is None else dict.fromkeys(call.keys)
-    movable = {
-        worker: [
-            task
-            for task in worker.has_what
-            if (asked is None or task.key in asked) and _may_move(core, task)
-        ]
-        for worker in workers
-    }
+    movable = {worker: _movable(core, worker, asked) for worker in workers}
     coming_nbytes = core.state.copies.coming_nbytes
     moves = EvenOut(core.settings).moves(workers, movable, coming_nbytes)
     report(core, (ALL,), "rebalance", moved_keys=len(moves))
@@ -150,6 +143,17 @@ def _in_memory(core: Core, keys: Iterable[Key]) -> tuple[list[Task], bool]:
         else:
             is_complete = False
     return found, is_complete
+
+
+def _movable(core: Core, worker: Worker, asked: Mapping[Key, None] | None) -> Iterator[Task]:
+    """What may be moved away from a worker, as far as somebody wants to know.
+
+    Args:
+        asked: only these; None: any.
+    """
+    for task in worker.has_what:
+        if (asked is None or task.key in asked) and _may_move(core, task):
+            yield task
 
 
 def _may_move(core: Core, task: Task) -> bool:

@@ -1,17 +1,21 @@
 """What runs take of their worker's memory: heard, learnt, and counted as long as they are out."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from shoal.ids import RunId
 from shoal.protocol.framing import ProtocolError
 from shoal.protocol.memory import RunsGauged
-from shoal.scheduler.machine.admitting import is_alone, look_again
+from shoal.scheduler.machine.admitting import ask_postponed, hold_no_more, is_alone, look_again
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.model.entities import NO_RUN, QUEUED, Prefix, Task, Weight, Worker
 from shoal.scheduler.model.estimates import footprint_bytes, learn_footprint
 from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.policies.queuing import LateBinding
+
+FAILED_MAX: Final = 8
+"""Runs of an unknown kind that have failed, after which others are taken to need no more."""
 
 
 def on_runs_gauged(core: Core, worker: Worker, message: RunsGauged) -> None:
@@ -45,6 +49,20 @@ def learn_run(core: Core, task: Task, gauged_bytes: int) -> None:
     if was_unknown:
         prefix.spread.clear()
         look_again(core)
+
+
+def learn_failed(core: Core, task: Task) -> None:
+    """A run has failed of a kind that nobody knows: the first few say nothing of those that will go
+    well, but what always fails must not be kept to one run at a time."""
+    prefix = task.prefix
+    prefix.nfailed_unknown += 1
+    if prefix.nfailed_unknown < FAILED_MAX:
+        return
+    prefix.nfailed_unknown = 0
+    prefix.ngauged = 1  # as much as the most that any has grown by
+    reconsider(core, prefix)
+    prefix.spread.clear()
+    look_again(core)
 
 
 def lift(core: Core, worker: Worker, run: RunId) -> int:
@@ -81,7 +99,7 @@ def reconsider(core: Core, prefix: Prefix) -> None:
     if queue is not None:
         core.state.queue.absorb(queue)
     for task in [task for task in footprints.held if task.prefix is prefix]:
-        del footprints.held[task]
+        hold_no_more(core, task)
         if task.worker is not None:
             core.refill[task.worker] = None
 
@@ -109,6 +127,7 @@ def forget_limit(core: Core, worker: Worker) -> None:
     """A worker has gone; if nobody else's memory is limited, all that waits for some may run."""
     footprints = core.state.footprints
     footprints.remove(worker)
+    footprints.unasked.pop(worker, None)
     for weight in worker.weights.values():
         weight.task.prefix.spread.pop(worker, None)
     if footprints.is_limited:
@@ -121,7 +140,9 @@ def forget_limit(core: Core, worker: Worker) -> None:
 
 
 def wake_held(core: Core) -> None:
-    """Runs of unknown kinds may have stopped growing."""
+    """Runs of unknown kinds may have stopped growing; some workers were not asked yet."""
+    if core.state.footprints.unasked:
+        ask_postponed(core)
     if any(core.admission.is_unknown(task) for task in core.state.footprints.held):
         look_again(core)
 

@@ -8,6 +8,7 @@ from shoal.observe.reasons import TOO_SILENT
 from shoal.protocol.messages import RecallRuns, Shutdown
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.on_membership import remove_worker
+from shoal.scheduler.machine.placing import update_load
 from shoal.scheduler.machine.stealing import is_better_off
 from shoal.scheduler.machine.telling import STEALING, report
 from shoal.scheduler.model.entities import NO_RUN, Worker
@@ -16,20 +17,35 @@ from shoal.scheduler.policies.liveness import has_stalled_runs, silent_workers
 THIEVES_MAX = 32
 """Idle workers that look for something to do in one step, as time has come."""
 
+PIPED_MAX = 256
+"""Workers with runs that can't have begun that are looked at in one step."""
+
 
 def on_timer(core: Core) -> list[Worker]:
     """Do what is due; returns the workers that were given up: their connections must close."""
+    silent = _give_up_silent(core) if core.now >= core.silence_due_at else []
+    if core.state.workers:
+        core.wake_by(core.silence_due_at)
+    for woken in core.announced.woken:
+        woken(core)
+    if core.settings.moves_work:
+        _find_work_for_idle(core)
+    return silent
+
+
+def _give_up_silent(core: Core) -> list[Worker]:
+    """Remove those who have said nothing for too long; returns them.
+
+    It is known then until when nobody else can be due, and until then this is not asked again.
+    Cost: O(workers).
+    """
     ttl = core.settings.worker_ttl_seconds
     silent = silent_workers(core.state.workers.values(), ttl, core.now)
     for worker in silent:
         remove_worker(core, worker, f"it was silent for {ttl:.0f} s", expected=False)
         core.to_worker(worker, Shutdown(f"{TOO_SILENT} for {ttl:.0f} s"))
-    if core.state.workers:
-        core.wake_by(min(w.heard_at for w in core.state.workers.values()) + ttl + 1)
-    for woken in core.announced.woken:
-        woken(core)
-    if core.settings.moves_work:
-        _find_work_for_idle(core)
+    heard_at = min((w.heard_at for w in core.state.workers.values()), default=core.now)
+    core.silence_due_at = heard_at + ttl + 1
     return silent
 
 
@@ -38,11 +54,16 @@ def _find_work_for_idle(core: Core) -> None:
     idle = [w for w in islice(core.state.open.from_lowest(), THIEVES_MAX) if w.nsent == 0]
     core.refill.update(dict.fromkeys(idle))
     threads = deque(worker for worker in idle for _ in range(worker.nthreads))
-    for worker in list(core.state.piped):
+    piped = core.state.piped
+    for worker in list(islice(piped, PIPED_MAX)):
         if not threads:
             return
         if has_stalled_runs(worker, core.settings.recall_after_seconds, core.now):
             _recall_unbegun(core, worker, threads)
+            update_load(core, worker)
+        else:  # the next step begins with others
+            del piped[worker]
+            piped[worker] = None
 
 
 def _recall_unbegun(core: Core, worker: Worker, threads: deque[Worker]) -> None:
@@ -64,6 +85,8 @@ def _recall_unbegun(core: Core, worker: Worker, threads: deque[Worker]) -> None:
             threads.popleft()
             core.state.recalled[task] = thief
             runs.append((task.id, task.run))
+    else:
+        worker.last_recalled = worker.newest_run  # whatever came after them has ended
     if runs:
         core.to_worker(worker, RecallRuns(runs))
         facts = {"victim": worker.address, "thief": thief.address, "count": len(runs)}

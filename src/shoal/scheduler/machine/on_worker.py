@@ -23,7 +23,7 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import drop_unmet, give_back
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, to_memory
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.machine.on_memory import learn_run, lift
+from shoal.scheduler.machine.on_memory import learn_failed, learn_run, lift
 from shoal.scheduler.machine.placing import place_recalled, unplace, update_load
 from shoal.scheduler.machine.stealing import THIEVES_PER_ARRIVAL, look_now
 from shoal.scheduler.machine.telling import report
@@ -42,19 +42,21 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
     if task is None:
         _ignore_stale_result(core, worker, message.task)
         return
-    worker.leftovers.pop(task.id, None)
+    prefix = task.prefix
+    if worker.leftovers:
+        worker.leftovers.pop(task.id, None)
     if worker.seceded and task in worker.seceded:  # how long it takes was learned then
-        task.prefix.nfinished += 1
+        prefix.nfinished += 1
     else:
-        learn_duration(task.prefix, message.seconds)
+        learn_duration(prefix, message.seconds)
     unplace(core, task, recall=False)
     core.state.nfinished += 1
-    task.nbytes = message.nbytes
-    task.value = message.value
-    task.prefix.gives_small = message.value is not None
+    nbytes = task.nbytes = message.nbytes
+    value = task.value = message.value
+    prefix.gives_small = value is not None
     task.kind = message.kind
     task.nfetch_failures = 0
-    if message.nbytes > task.prefix.notable_bytes:
+    if nbytes > prefix.notable_bytes:
         learn_run(core, task, gauged_bytes)
     link_replica(task, worker)
     if task.options.actor:
@@ -70,6 +72,8 @@ def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
     if task is None:
         return
     unplace(core, task, recall=False)
+    if not task.prefix.ngauged:
+        learn_failed(core, task)
     if task.retries > 0:
         task.retries -= 1
         wait_again(core, task)
@@ -133,9 +137,11 @@ def on_replicas_added(core: Core, worker: Worker, message: ReplicasAdded) -> Non
         if task is None:
             core.free(worker, number)
         else:
+            ways = core.state.ways
+            was_crowded = bool(ways.moving) and ways.nsendings_left(task) <= 0
             adopt_replica(core, task, worker, nbytes)
-            if core.state.ways.moving and core.state.ways.arrived(task, worker):
-                look_now(core, THIEVES_PER_ARRIVAL)
+            if ways.moving and ways.arrived(task, worker) and was_crowded:
+                look_now(core, min(THIEVES_PER_ARRIVAL, max(0, ways.nsendings_left(task))))
     received_bytes = sum(message.nbytes)
     worker.received_bytes += received_bytes
     core.state.received_bytes += received_bytes
@@ -161,8 +167,9 @@ def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) ->
     worker.spilled_bytes = message.spilled_bytes
     worker.spilled_disk_bytes = message.spilled_disk_bytes
     worker.unmanaged_old_bytes = message.unmanaged_old_bytes
-    if not worker.weights:
-        worker.rest_bytes = max(0, message.memory_bytes - message.managed_bytes)
+    rest_bytes = max(0, message.memory_bytes - message.managed_bytes)
+    if rest_bytes < worker.rest_bytes or not worker.weights:
+        worker.rest_bytes = rest_bytes  # what runs have taken is in it, so it is no more than that
     worker.container = message.container_bytes, message.container_limit_bytes
     if message.nwaiting != worker.nwaiting_heard:
         worker.nwaiting_heard = message.nwaiting

@@ -21,7 +21,6 @@ from shoal.scheduler.machine.waiting_calls import answer_waiting_calls
 from shoal.scheduler.model.entities import (
     NO_RUN,
     NO_WORKER,
-    PROCESSING,
     QUEUED,
     WAITING,
     Client,
@@ -32,10 +31,10 @@ from shoal.scheduler.model.state import SchedulerState
 AGAIN_SECONDS: Final = 300.0
 """How long a client is not told again that all are paused."""
 
-WANTS_LOOKED_AT: Final = 1000
+WANTS_LOOKED_AT: Final = 200
 """Of a client, the latest, to find one that waits."""
 
-_WAITING: Final = (WAITING, QUEUED, NO_WORKER, PROCESSING)
+_WAITING: Final = (WAITING, QUEUED, NO_WORKER)
 
 
 def on_pause_changed(core: Core, worker: Worker, message: PauseChanged) -> None:
@@ -89,8 +88,9 @@ def _watch(core: Core, gone: Worker | None = None) -> None:
     state, seconds = core.state, core.settings.stranded_warning_seconds
     if seconds is None or state.all_paused_since is not None:
         return
-    there = [w for w in state.workers.values() if w is not gone and not w.is_leaving]
-    if there and all(worker.is_paused for worker in there):
+    staying = (w for w in state.workers.values() if w is not gone and not w.is_leaving)
+    first = next(staying, None)
+    if first is not None and first.is_paused and all(worker.is_paused for worker in staying):
         state.all_paused_since = core.now
         core.wake_by(core.now + seconds)
 
@@ -113,8 +113,12 @@ def tell_of_pause(core: Core) -> None:
         if at + AGAIN_SECONDS <= core.now:
             del state.told_paused[client]
     fullest = max(paused, key=_fullness, default=None)
+    if not (state.ntasks[QUEUED] or state.ntasks[NO_WORKER] or core.awaiting):
+        fullest = None  # all that there is to do is being done
     for client in state.clients.values():
-        if fullest is not None and client not in state.told_paused and _waits(client):
+        if fullest is None or client in state.told_paused or client in state.serving:
+            continue  # nobody reads what the client of a task is told
+        if _waits(client):
             state.told_paused[client] = core.now
             name = fullest.name or fullest.address
             told = AllPaused(len(paused), core.now - since, name, fullest.pause_why)

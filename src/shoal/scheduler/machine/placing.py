@@ -38,6 +38,7 @@ from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.model.ways import LARGE_BYTES
 from shoal.scheduler.policies.neighbours import share_of_early
 from shoal.scheduler.policies.placement import (
+    INPUTS_LOOKED_AT,
     begins_at_once,
     has_inputs_to_move,
     idle_holder,
@@ -46,6 +47,9 @@ from shoal.scheduler.policies.placement import (
 
 SEQUENCE_BITS = 56
 """A priority is the user's urgency above so many bits of the order of submission."""
+
+SEQUENCE_MASK = (1 << SEQUENCE_BITS) - 1
+"""Those bits."""
 
 TIMER = "timer"
 """Cause of the steps in which time has come."""
@@ -80,28 +84,30 @@ def place_ready(core: Core) -> None:
         update_load(core, changed)
     if len(ready) > 1:
         ready.sort(key=attrgetter("priority"))
-    if unplaced or len(ready) > core.nplacements_left:
-        ready = _due_now(core, ready)
-    core.nplacements_left -= len(ready)
+    ready = _due_now(core, ready)
     avoided = core.state.avoided
     early = _Early(core, ready) if core.queuing.places_early else None
     footprints = core.state.footprints
     ninputs_safe, overfilled = footprints.ninputs_safe, footprints.overfilled
+    is_limited = footprints.is_limited
+    queue = core.state.queue
+    push = queue.push
     for task in ready:
         if task.state != WAITING or task.nwaiting:
             continue  # it was noted twice, or an input was lost in the same step
         if len(task.dependencies) > ninputs_safe and fail_if_too_large(core, task):
             continue
-        if task.options.resources or task.options.limits:
+        options = task.options
+        if options.resources or options.limits:
             queue_demand(core, task)
-        elif task.options.actor:
+        elif options.actor:
             _place_actor(core, task)
         elif overfilled and needs_roomiest(core, task):
             roomiest = core.admission.roomiest(_feasible(core.state, task))
             _put_into_backlog(core, task, roomiest, ROOMIEST)
         elif avoided and task in avoided and _place_elsewhere(core, task):
             continue
-        elif task.options.workers:
+        elif options.workers:
             _place_restricted(core, task)
         elif has_inputs_to_move(task):
             lowest = core.state.loads.lowest()
@@ -113,15 +119,14 @@ def place_ready(core: Core) -> None:
             _put_into_backlog(core, task, chosen, EARLY)
         else:
             core.move(task, QUEUED)
-            if task.prefix.weighs:
+            if is_limited and task.prefix.weighs:
                 queue_heavy(core, task)
             else:
-                core.state.queue.push(task)
+                push(task)
     if core.unmet:
         core.unmet.clear()
     if is_wait_limited:
         watch_queue(core)
-    queue = core.state.queue
     if queue.nentries > 2 * core.state.ntasks[QUEUED] + STALE_MAX:
         queue.compact()
 
@@ -132,16 +137,29 @@ def _due_now(core: Core, ready: list[Task]) -> list[Task]:
     A result that a hundred thousand tasks wait for must not keep us from everything else.
     """
     unplaced = core.state.unplaced
-    left = max(0, core.nplacements_left)
-    due = ready[:left]
-    if len(ready) > left:
-        unplaced.extend(ready[left:])
+    if not unplaced and len(ready) * INPUTS_LOOKED_AT <= core.nplacements_left:
+        core.nplacements_left -= len(ready)
+        return ready
+    due: list[Task] = []
+    for task in ready:
+        if core.nplacements_left <= 0:
+            break
+        core.nplacements_left -= _nlooks(task)
+        due.append(task)
+    unplaced.extend(ready[len(due) :])
     if core.cause == TIMER:  # answers of others must not bring it about
-        for _ in range(min(left - len(due), len(unplaced))):
-            due.append(unplaced.popleft())
+        while unplaced and core.nplacements_left > 0:
+            task = unplaced.popleft()
+            core.nplacements_left -= _nlooks(task)
+            due.append(task)
     if unplaced:
         core.wake_by(core.now)
     return due
+
+
+def _nlooks(task: Task) -> int:
+    """What placing it costs, in placements: with several inputs, each is looked at."""
+    return max(1, min(len(task.dependencies), INPUTS_LOOKED_AT))
 
 
 class _Early:
@@ -190,10 +208,11 @@ def unplace(core: Core, task: Task, *, recall: bool) -> None:
         worker.nwaiting -= 1
     if worker.actors:
         worker.actors.pop(task, None)
-    if core.state.ways.moving:
-        core.state.ways.end(task, worker)
-    if core.state.recalled:
-        core.state.recalled.pop(task, None)
+    state = core.state
+    if state.ways.moving:
+        state.ways.end(task, worker)
+    if state.recalled:
+        state.recalled.pop(task, None)
     task.worker = None
     task.run = NO_RUN
     core.refill[worker] = None
@@ -217,7 +236,7 @@ def update_load(core: Core, worker: Worker) -> None:
         state.backlogged.put(worker, load)
     else:
         state.backlogged.discard(worker)
-    if nsent > nthreads + worker.nwaiting:
+    if nsent > nthreads + worker.nwaiting and worker.newest_run > worker.last_recalled:
         state.piped[worker] = None
     elif worker in state.piped:
         del state.piped[worker]
@@ -300,12 +319,16 @@ def _put_into_backlog(core: Core, task: Task, worker: Worker | None, reason: int
 def place_recalled(core: Core, task: Task, thief: Worker) -> None:
     """What was given back goes to whom it was recalled for, if that one has still room for it.
 
-    Where else it is placed might be where it came from.
+    Where else it is placed might be where it came from.  What needs resources, or is limited, goes
+    through the queue as before, as both are counted there.
     """
     if task.state != WAITING or task.nwaiting or not begins_at_once(thief):
         return
-    is_there = core.state.worker_by_id.get(thief.id) is thief and thief.takes_work
-    if is_there and may_run_on(task, thief):
+    if core.state.worker_by_id.get(thief.id) is not thief or not thief.takes_work:
+        return
+    if task.options.resources or task.options.limits:
+        core.refill[thief] = None  # it is asked; but more urgent ones may take what there is
+    elif may_run_on(task, thief):
         _put_into_backlog(core, task, thief, RECALLED)
 
 

@@ -4,7 +4,7 @@ A result with several holders is noted as the second one turns up, so a round lo
 and at so many in one step.  There is no round while there is nothing to look at.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from shoal.scheduler.machine.copying import begin_copies, drop_replica
@@ -14,9 +14,10 @@ from shoal.scheduler.model.copies import Goal
 from shoal.scheduler.model.entities import MEMORY, Task, Worker
 from shoal.scheduler.model.reduction import Suggested
 from shoal.scheduler.model.state import SchedulerState
-from shoal.scheduler.policies.measures import MEASURES
+from shoal.scheduler.policies.measures import MEASURES, Measure
 from shoal.scheduler.policies.reduction import (
     DEPENDENTS_MAX,
+    DROPS_MAX,
     choose_dropper,
     copies_too_many,
     uses_of,
@@ -70,16 +71,20 @@ def go_on_looking(core: Core) -> None:
     _look_at_some(core)
 
 
-def goal_of(state: SchedulerState, task: Task) -> tuple[Goal | None, Iterable[Worker]]:
-    """How many copies of a result there shall be, and workers whose copies count for that."""
+def goal_of(state: SchedulerState, task: Task) -> tuple[Goal | None, Mapping[Worker, None] | None]:
+    """How many copies of a result there shall be, and whose count for that; None: everybody's."""
     goal = state.copies.goals.get(task)
-    if goal is None:
-        return None, ()
-    return goal, state.workers_named(goal.workers) if goal.workers else state.workers.values()
+    if goal is None or not goal.workers:
+        return goal, None
+    return goal, state.workers_named(goal.workers)
 
 
-def too_many_of(state: SchedulerState, task: Task) -> list[Worker]:
-    """Who holds a copy of a result that nobody needs; nobody if that can't be said just now."""
+def too_many_of(state: SchedulerState, task: Task, memory_of: Measure) -> list[Worker]:
+    """Who holds a copy of a result that nobody needs; nobody if that can't be said just now.
+
+    Args:
+        memory_of: by what workers are compared.
+    """
     holders = task.who_has
     if holders is None or len(holders) < 2 or task in state.copies.on_way:
         return []
@@ -89,8 +94,7 @@ def too_many_of(state: SchedulerState, task: Task) -> list[Worker]:
     uses = uses_of(task)
     if uses is None or uses.is_read_from_afar:
         return []
-    measure = MEASURES[state.settings.replica_measure]
-    return copies_too_many(task, uses, goal, counting, measure)
+    return copies_too_many(task, uses, goal, counting, memory_of)
 
 
 def enact_suggested(core: Core, suggested: Suggested) -> None:
@@ -144,7 +148,7 @@ def _look_at_some(core: Core) -> None:
         if task.nwaiters and task.dependents is not None:
             left -= min(len(task.dependents), DEPENDENTS_MAX)
         if _look_at(core, task):
-            doubled[task] = None
+            doubled[task] = None  # behind all others
     if reduction.nleft and doubled:
         reduction.due_at = core.now
         core.wake_by(core.now)
@@ -161,16 +165,21 @@ def _look_at(core: Core, task: Task) -> bool:
     goal = state.copies.goals.get(task)
     if goal is not None and goal.is_for_all:
         return False
-    for worker in too_many_of(state, task):
+    chosen = too_many_of(state, task, MEASURES[state.settings.replica_measure])
+    for worker in chosen:
         drop_replica(core, task, worker)
-        state.reduction.ndropped += 1
+    state.reduction.ndropped += len(chosen)
+    if len(chosen) == DROPS_MAX:  # there may be more, for a step to come of this round
+        state.reduction.nleft += 1
+        return True
     return task.nwaiters > 0 or task in state.copies.on_way
 
 
 def _ncounting(state: SchedulerState, task: Task) -> int:
     """Copies that count for the goal of a result."""
     _, counting = goal_of(state, task)
-    return sum(task in worker.has_what and not worker.is_leaving for worker in counting)
+    holders = [worker for worker in task.who_has or () if not worker.is_leaving]
+    return sum(counting is None or worker in counting for worker in holders)
 
 
 def _lower_goal(core: Core, task: Task, nbefore: int) -> None:

@@ -1,6 +1,7 @@
 """Letting go: results that nobody needs are freed, tasks that nothing refers to are forgotten."""
 
 from shoal.protocol.messages import ForgetCode
+from shoal.scheduler.machine.admitting import hold_no_more
 from shoal.scheduler.machine.copying import drop_attention
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.keeping import let_go_of_left
@@ -92,8 +93,9 @@ def _release(core: Core, task: Task) -> None:
             unlink_replica(task, worker)
             core.free(worker, task.id)
         task.value = None
-        if core.state.reduction.doubled:
-            core.state.reduction.doubled.pop(task, None)
+        doubled = core.state.reduction.doubled
+        if doubled:
+            doubled.pop(task, None)
         if core.attended is not None:
             core.attended[task] = None
     if task.code is None:
@@ -117,7 +119,7 @@ def _forget(core: Core, task: Task) -> None:
     if state.avoided:
         state.avoided.pop(task, None)
     if state.footprints.held:
-        state.footprints.held.pop(task, None)
+        hold_no_more(core, task)
     if core.attended is not None:
         drop_attention(core, task)
     state.remove_task(task)

@@ -219,8 +219,9 @@ def _drop_what_others_have(core: Core, worker: Worker) -> None:
     for task in list(worker.has_what):
         if any(not holder.is_leaving for holder in task.who_has or ()):
             uses = uses_of(task)
-            if uses is not None and not uses.is_read_from_afar:
-                drop_replica(core, task, worker)
+            if uses is None or uses.is_read_from_afar or worker in uses.workers:
+                continue
+            drop_replica(core, task, worker)
 
 
 def _send_away(core: Core, worker: Worker, call: RetireCall) -> None:

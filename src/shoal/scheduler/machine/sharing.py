@@ -12,7 +12,7 @@ from shoal.ids import TaskId
 from shoal.protocol.messages import SubmitTasks, TaskOptions
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.machine.placing import SEQUENCE_BITS
+from shoal.scheduler.machine.placing import SEQUENCE_BITS, SEQUENCE_MASK
 from shoal.scheduler.model.entities import (
     NO_RUN,
     NO_WORKER,
@@ -36,8 +36,6 @@ PLACED_LOOKED_AT = 20_000
 NESTING_MAX = 100
 """Tasks within tasks that are followed to the client that began it all."""
 
-SEQUENCE_MASK = (1 << SEQUENCE_BITS) - 1
-
 TO_COME = frozenset({RELEASED, WAITING, QUEUED, NO_WORKER})
 """States of tasks that were not sent; beside those that are placed, and not sent."""
 
@@ -57,7 +55,6 @@ def places_of(core: Core, client: Client, message: SubmitTasks, bases: Sequence[
     if shares.is_shared:
         return _meshed(core, client, owner, message, bases)
     ntasks = len(message.keys)
-    shares.newest = TaskId(state.next_task_id + ntasks - 1)
     if message.graph is None:
         first = state.next_sequence
         state.next_sequence = first + ntasks * STEP
@@ -92,7 +89,6 @@ def drop_flow(core: Core, client: Client) -> None:
         level.standings.pop(client, None)
     if not shares.is_shared:
         shares.levels.clear()
-        shares.newest = TaskId(core.state.next_task_id - 1)
     if shares.before is not None and (shares.before[0] is client or not shares.is_shared):
         shares.before = None
 
@@ -120,7 +116,8 @@ def _take_part(core: Core, owner: Client) -> None:
     shares = core.state.shares
     if len(shares.flows) == 1:
         first = next(iter(shares.flows))
-        shares.before = first, Standing(0, core.state.next_sequence, shares.newest)
+        newest = TaskId(core.state.next_task_id - 1)  # that anybody has submitted: it was alone
+        shares.before = first, Standing(0, core.state.next_sequence, newest)
     shares.flows[owner] = weight_of(owner.name, owner.share, core.settings.shares)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from shoal.protocol.messages import FreeReplicas
+from shoal.scheduler.machine.admitting import is_kept_from
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.placing import SEQUENCE_BITS, first_of_backlog, update_load
 from shoal.scheduler.model.entities import NO_RUN, Task, Worker
@@ -103,10 +104,16 @@ def _may_have(core: Core, task: Task, thief: Worker) -> bool:
     return (
         may_run_on(task, thief)
         and not core.queuing.must_wait(task, thief)
-        and not (task.prefix.weighs and not core.admission.fits(task, thief, core.now))
+        and not (task.prefix.weighs and not _has_memory(core, task, thief))
         and not (task.blame and task in core.state.footprints.overfilled)
         and thief not in core.state.avoided.get(task, ())
     )
+
+
+def _has_memory(core: Core, task: Task, thief: Worker) -> bool:
+    """Whether it has room for what takes much, and that is not kept for something more urgent."""
+    is_free = not is_kept_from(core, task, thief)
+    return is_free and core.admission.fits(task, thief, core.now)
 
 
 def _move(core: Core, task: Task, victim: Worker, thief: Worker) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from shoal.protocol.messages import Message
 from shoal.scheduler.machine import (
     actors,
+    circles,
     copying,
     demands,
     gauging,
@@ -77,6 +78,7 @@ PARTS: Final[tuple[Handlers, ...]] = (
     restarting.HANDLERS,
     stranding.HANDLERS,
     unmet.HANDLERS,
+    circles.HANDLERS,
     keeping.HANDLERS,
     on_detached.HANDLERS,
     on_dataset.HANDLERS,

@@ -21,7 +21,7 @@ AGAIN_SECONDS: Final = 300.0
 WORDS_MAX: Final = 20
 """Different words to one client in that time; more of them nobody would read."""
 
-TASKS_LOOKED_AT: Final = 2000
+TASKS_LOOKED_AT: Final = 1000
 """Of those that wait, in one step; others are due in the next ones."""
 
 DEPENDENTS_LOOKED_AT: Final = 64
@@ -47,7 +47,7 @@ def tell_stranded(core: Core) -> None:
         if state.unrunnable.get(task) != since:
             continue
         key = demand_key(task.options)
-        for client in _who_waits(state, task):
+        for client in who_waits(state, task):
             found.setdefault((client, key), []).append(task)
     for (client, key), tasks in found.items():
         _tell(core, client, key, tasks, seconds)
@@ -57,19 +57,16 @@ def tell_stranded(core: Core) -> None:
 
 def _tell(core: Core, client: Client, key: DemandKey, tasks: list[Task], seconds: float) -> None:
     """Say it, unless the client has heard it, or very much."""
-    told = core.state.told_unmet.setdefault(client, {})
-    for before, at in list(told.items()):
-        if at + AGAIN_SECONDS <= core.now:
-            del told[before]
-    if key in told or len(told) >= WORDS_MAX:
-        return
     options = tasks[0].options
     workers = [worker for worker in core.state.workers.values() if not worker.is_leaving]
-    if not (workers or options.resources or options.workers):
-        return  # anybody may run it, and it is no news that nobody has come yet
-    told[key] = core.now
+    if not (options.resources or options.workers):
+        return  # anybody may run it: nobody has come yet, or all are paused, which is told apart
+    if not is_news(core, client, key):
+        return
+    named = core.state.workers_named(options.workers)
+    allowed = workers if options.allow_other_workers or not named else list(named)
     offered = {
-        name: max((worker.resources.get(name, 0.0) for worker in workers), default=0.0)
+        name: max((worker.resources.get(name, 0.0) for worker in allowed), default=0.0)
         for name in options.resources
     }
     names = [worker.name or worker.address for worker in workers[:NAMES_TOLD]]
@@ -87,20 +84,42 @@ def _tell(core: Core, client: Client, key: DemandKey, tasks: list[Task], seconds
     core.to_client(client, message)
 
 
-def _who_waits(state: SchedulerState, task: Task) -> list[Client]:
-    """The connected clients that want the task, or else what is the nearest to depend on it."""
+def is_news(core: Core, client: Client, key: DemandKey) -> bool:
+    """Whether to tell this client of tasks that need this: once, and not too much in all.
+
+    It counts as told from now on.
+    """
+    told = core.state.told_unmet.setdefault(client, {})
+    for before, at in list(told.items()):
+        if at + AGAIN_SECONDS <= core.now:
+            del told[before]
+    if key in told or len(told) >= WORDS_MAX:
+        return False
+    told[key] = core.now
+    return True
+
+
+def who_waits(state: SchedulerState, task: Task) -> list[Client]:
+    """The connected clients that want the task, or else what is the nearest to depend on it.
+
+    What a task has submitted is wanted by a client of its worker, which nobody reads: so those that
+    want the outer task are asked, too.
+    """
     due = deque((task,))
     seen = {task: None}
+    inner: list[Client] = []
     while due:
         task = due.popleft()
-        clients = {c: None for c, _ in task.wants if state.clients.get(c.id) is c}
-        if clients:
-            return list(clients)
-        for dependent in task.dependents or ():
-            if len(seen) < DEPENDENTS_LOOKED_AT and dependent not in seen:
-                seen[dependent] = None
-                due.append(dependent)
-    return []
+        clients = list({c: None for c, _ in task.wants if state.clients.get(c.id) is c})
+        if any(client not in state.serving for client in clients):
+            return clients
+        inner = inner or clients
+        outer = state.tasks.get(task.options.inside) if clients and task.options.inside else None
+        for following in (outer,) if outer is not None else task.dependents or ():
+            if len(seen) < DEPENDENTS_LOOKED_AT and following not in seen:
+                seen[following] = None
+                due.append(following)
+    return inner
 
 
 def forget_told(core: Core, client: Client) -> None:
@@ -109,6 +128,7 @@ def forget_told(core: Core, client: Client) -> None:
     state.told_unmet.pop(client, None)
     if len(state.clients) == 1:
         state.untold.clear()
+        state.nested_since.clear()
 
 
 def told_are_there(state: SchedulerState) -> Iterator[str]:

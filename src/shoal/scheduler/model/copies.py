@@ -95,11 +95,21 @@ class CopyCall:
 class Copies:
     """All of that."""
 
-    __slots__ = ("calls", "coming_nbytes", "goals", "nbegun", "on_way", "refusals", "retiring")
+    __slots__ = (
+        "arrived_at",
+        "calls",
+        "coming_nbytes",
+        "goals",
+        "nbegun",
+        "on_way",
+        "refusals",
+        "retiring",
+    )
 
     def __init__(self) -> None:
         self.on_way: dict[Task, dict[Worker, Copy]] = {}
         self.coming_nbytes: dict[Worker, int] = {}  # to each worker
+        self.arrived_at: dict[Worker, float] = {}  # the latest of several that are on their way
         self.nbegun = 0  # copies, of any result
         self.refusals: dict[Task, dict[Worker, None]] = {}  # who could not get it
         self.goals: dict[Task, Goal] = {}

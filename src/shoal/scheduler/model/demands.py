@@ -1,7 +1,7 @@
 """Tasks that need amounts of something of their worker, or of which only so many may run at once,
 while they wait."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from heapq import heapify, heappop, heappush
 
 from shoal.protocol.messages import TaskOptions
@@ -64,16 +64,15 @@ class Line:
     behind it, and few of them have to be looked at, however many there are.
     """
 
-    __slots__ = ("demands", "entries", "names", "serial")
+    __slots__ = ("demands", "entries", "least", "serial")
 
-    def __init__(self, names: tuple[str, ...], demands: dict[DemandKey, Demand]) -> None:
+    def __init__(self, demands: dict[DemandKey, Demand]) -> None:
         """
         Args:
-            names: of the resources.
             demands: all that there are; those without tasks go when they would be the first.
         """
-        self.names = names
         self.demands = demands
+        self.least: dict[str, float] = {}  # no demand in it needs less of any of its resources
         self.entries: list[Entry] = []  # heap
         self.serial = 0
 
@@ -85,6 +84,8 @@ class Line:
             if self.demands.get(demand.key) is demand:
                 del self.demands[demand.key]
             return
+        for name, amount in demand.resources.items():
+            self.least[name] = min(amount, self.least.get(name, amount))
         self.serial += 1
         demand.entry = (task.priority, task.id, self.serial, demand)
         heappush(self.entries, demand.entry)
@@ -147,18 +148,27 @@ def has_left(worker: Worker, resources: Mapping[str, float]) -> bool:
 
 
 def able_workers(
-    demand: Demand, workers: Iterable[Worker], named: Mapping[Worker, None]
+    demand: Demand, workers: Collection[Worker], named: Mapping[Worker, None]
 ) -> list[Worker]:
     """Those of `workers` that may run tasks of this demand.
 
     Args:
         named: all workers that its `workers` mean.
+
+    Cost: O(workers), or O(named) if none else may.
     """
-    able = [w for w in workers if w.takes_work and offers(w, demand.resources)]
-    if not demand.workers:
-        return able
-    if demand.allows_others and not any(
-        w.takes_work and offers(w, demand.resources) for w in named
-    ):
-        return able
-    return [worker for worker in able if worker in named]
+    if demand.workers:
+        able = [w for w in named if w.takes_work and offers(w, demand.resources)]
+        if able or not demand.allows_others:
+            return [worker for worker in able if worker in workers]
+    return [w for w in workers if w.takes_work and offers(w, demand.resources)]
+
+
+def may_be_met(demand: Demand, workers: Collection[Worker], named: Mapping[Worker, None]) -> bool:
+    """Whether there is any able worker."""
+    if demand.workers:
+        if any(w.takes_work and offers(w, demand.resources) for w in named):
+            return True
+        if not demand.allows_others:
+            return False
+    return any(w.takes_work and offers(w, demand.resources) for w in workers)

@@ -47,6 +47,7 @@ class Prefix:
         "is_hinted",
         "name",
         "nfailed",
+        "nfailed_unknown",
         "nfinished",
         "nfinished_before",
         "ngauged",
@@ -70,6 +71,7 @@ class Prefix:
         self.peak_bytes = 0  # by which a worker grows for a run: a high estimate
         self.output_bytes = 0  # of a result: a high estimate
         self.notable_bytes = -1  # a result of more tells something new; -1: any does
+        self.nfailed_unknown = 0  # runs, while that is not known
         self.ngauged = 0  # runs from which that was learnt; 0 = it is not known
         self.spread: dict[Worker, None] = {}  # that run several, though it is not known
         self.is_hinted = False  # of some of its tasks a user has said what they take

@@ -61,6 +61,7 @@ class Footprints:
         "ninputs_safe",
         "overfilled",
         "queues",
+        "unasked",
         "weighty_bytes",
     )
 
@@ -71,6 +72,8 @@ class Footprints:
         self.heads: list[tuple[int, TaskId, Task]] = []
         """Heap of the first ones of those queues; entries that don't hold any more are skipped."""
         self.held: dict[Task, Held] = {}
+        self.unasked: dict[Worker, None] = {}
+        """Workers that may take something, to be attended to in steps to come."""
         self.overfilled: dict[Task, Overfilled] = {}
         self.last_seen: dict[tuple[str, int], LastSeen] = {}
         """Workers that died while they ran something, by host and process id; the latest."""

@@ -76,7 +76,8 @@ class SchedulerSettings:
     """How long we remember that one worker could not reach another."""
 
     placements_max: int = 2000
-    """Ready tasks placed in one step, some milliseconds of work; others are due in later ones."""
+    """Ready tasks placed in one step, some milliseconds of work; others are due in later ones.
+    One with several inputs counts as so many."""
 
     forgets_max: int = 2000
     """Tasks forgotten in one step, some milliseconds of work; others are due in the next ones."""

@@ -83,12 +83,11 @@ class Level:
 class Shares:
     """Who submits, and how far each has got.  While that is one client, there are no levels."""
 
-    __slots__ = ("before", "flows", "levels", "newest")
+    __slots__ = ("before", "flows", "levels")
 
     def __init__(self) -> None:
         self.flows: dict[Client, float] = {}  # connected clients that have submitted -> weight
         self.levels: dict[int, Level] = {}  # by urgency, the one longest known first
-        self.newest = TaskId(0)  # task that the only client submitted last
         self.before: tuple[Client, Standing] | None = None  # who was alone, and had got where
 
     @property

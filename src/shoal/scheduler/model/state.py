@@ -60,7 +60,9 @@ class SchedulerState:
         self.backlogged = LoadIndex()  # workers with a backlog, by expected work per thread
         self.nthreads = 0  # of all workers
         self.ways = Ways(self.settings.bandwidth_bytes_per_second)  # between them
-        self.piped: dict[Worker, None] = {}  # workers with runs that can't have begun
+        self.piped: dict[Worker, None] = {}
+        """Workers with runs that can't have begun, and were not considered for a recall."""
+
         self.deaths: dict[tuple[str, int], str] = {}  # how workers died, as successors told
         self.restarts: list[Restart] = []  # of workers, that somebody waits for
         self.next_worker_id = 1
@@ -88,6 +90,8 @@ class SchedulerState:
         self.untold: deque[tuple[float, Task]] = deque()
         """By time, those of them that no client was told of yet; some of them wait no more."""
         self.told_unmet: dict[Client, dict[DemandKey, float]] = {}  # what was told -> when (s)
+        self.nested_since: dict[DemandKey, float] = {}
+        """Demands of tasks within tasks that were not looked at yet -> since when (s), by time."""
         self.workerless_since: float | None = None  # tasks are queued, and nobody is there
         self.all_paused_since: float | None = None  # all workers that are there
         self.told_paused: dict[Client, float] = {}  # when they were told of that (s)

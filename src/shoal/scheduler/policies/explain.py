@@ -4,6 +4,7 @@ Computed when somebody asks, of what is known at that moment.  Cost: O(inputs + 
 at the queue, which is bounded.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -39,6 +40,9 @@ QUEUE_LOOKED_AT: Final = 10_000
 CHAIN_MAX: Final = 1_000
 """Unfinished inputs of inputs that are followed."""
 
+NESTING_MAX: Final = 100
+"""Tasks within tasks that are followed."""
+
 JUST_NOW_SECONDS: Final = 0.01
 
 PLACED_BECAUSE: Final = {
@@ -59,7 +63,7 @@ PLACED_BECAUSE: Final = {
 class Explaining:
     """Looks at one scheduler's state; changes nothing."""
 
-    __slots__ = ("admission", "now", "queuing", "state")
+    __slots__ = ("admission", "line", "now", "queuing", "state")
 
     def __init__(
         self, state: SchedulerState, queuing: LateBinding, admission: Admission, now: float
@@ -68,6 +72,7 @@ class Explaining:
         self.queuing = queuing
         self.admission = admission
         self.now = now
+        self.line: list[int] | None = None  # priorities of what is queued, once somebody asks
 
     def lines(
         self,
@@ -150,6 +155,11 @@ class Explaining:
         if reached:
             nruns = self.state.limits.nruns.get(reached, 0)
             yield f"of the tasks that name {reached!r} no more may run at once: {nruns} do"
+        for holder in holders_outside(self.state, task) if options.inside else ():
+            yield (
+                f"{to_text(holder.key)!r}, which has submitted it, has what it needs, and keeps "
+                "that until it ends: if it waits for this one, it may wait for ever"
+            )
         if options.workers:
             named = self.state.workers_named(options.workers)
             able = [w for w in able if w in named or options.allow_other_workers]
@@ -175,13 +185,12 @@ class Explaining:
             yield self._place_in_line(task)
 
     def _place_in_line(self, task: Task) -> str:
-        ahead = nseen = 0
-        runs = (queued for _, _, run in self.state.queue.runs for queued in run)
-        for queued in islice(runs, QUEUE_LOOKED_AT):
-            nseen += 1
-            ahead += queued.state == QUEUED and queued.priority < task.priority
-        more = "at least " if nseen == QUEUE_LOOKED_AT else ""
-        return f"{more}{ahead} queued tasks go before it"
+        if self.line is None:
+            runs = (queued for _, _, run in self.state.queue.runs for queued in run)
+            some = islice(runs, QUEUE_LOOKED_AT)
+            self.line = sorted(queued.priority for queued in some if queued.state == QUEUED)
+        more = "at least " if self.state.queue.nentries > QUEUE_LOOKED_AT else ""
+        return f"{more}{bisect_left(self.line, task.priority)} queued tasks go before it"
 
     def _unrunnable(self, task: Task) -> Iterator[str]:
         """W05, W06, W12: nobody who is there may run it."""
@@ -284,6 +293,21 @@ class Explaining:
     def _name(self, number: WorkerId) -> str:
         worker = self.state.worker_by_id.get(number)
         return "a worker that has left" if worker is None else _names([worker])
+
+
+def holders_outside(state: SchedulerState, task: Task) -> Iterator[Task]:
+    """The tasks that have submitted this one, directly or not, and that have now something of what
+    it needs: places of its limit, or resources."""
+    needs = {*task.options.limits, *task.options.resources}
+    for _ in range(NESTING_MAX):
+        outer = state.tasks.get(task.options.inside) if task.options.inside else None
+        if outer is None:
+            return
+        task = outer
+        if task.state == PROCESSING and task.run != NO_RUN:
+            has = task.options
+            if not (needs.isdisjoint(has.limits) and needs.isdisjoint(has.resources)):
+                yield task
 
 
 _NEARNESS: Final = {PROCESSING: 0, QUEUED: 1, NO_WORKER: 2, WAITING: 3, RELEASED: 4}

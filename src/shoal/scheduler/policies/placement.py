@@ -16,12 +16,8 @@ HOLDERS_LOOKED_AT = 8
 OUT_OF_REACH_US = 10**12
 """Delay of a fetch from a peer that could not be reached lately: any other way is better."""
 
-
-TAKERS_MAX = 2
-"""Workers that each holder of a large result sends it to at once: those go on sending it."""
-
-TAKERS_OF_WIDE_MAX = 1
-"""The same of what more tasks need than there are workers: so the copies double each time."""
+IN_LINE_RATIO = 0.5
+"""Of what a task takes: so long may it stand in line for an input behind others, in any case."""
 
 CROWDED_US = 10**11
 """Delay of a fetch from holders that have others to send it to: it is better to wait for those."""
@@ -89,10 +85,10 @@ class EarliestStart:
         many need is copied by ever more workers, and not by all of them from the first.
         """
         total = 0.0
-        has_what = worker.has_what
+        has_what, duration_us = worker.has_what, task.prefix.duration_us
         for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
             if dependency not in has_what and dependency.value is None:
-                total += self._travel_us(dependency, worker, now)
+                total += self._travel_us(dependency, worker, duration_us, now)
         return total
 
     def fetch_shares_us(self, task: Task, worker: Worker, now: float) -> float:
@@ -102,7 +98,7 @@ class EarliestStart:
         """
         total = 0.0
         ways, has_what = self.ways, worker.has_what
-        nworkers = ways.nworkers
+        nworkers, duration_us = ways.nworkers, task.prefix.duration_us
         is_plain = ways.near == ways.far and not (ways.moving or worker.cannot_reach)
         for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
             if dependency in has_what or dependency.value is not None:
@@ -110,14 +106,17 @@ class EarliestStart:
             if is_plain and dependency.nwaiters <= nworkers:  # as below, and cheaper
                 total += self.latency_us + dependency.nbytes / ways.far
             else:
-                travel_us = self._travel_us(dependency, worker, now)
+                travel_us = self._travel_us(dependency, worker, duration_us, now)
                 if dependency.nwaiters > nworkers and travel_us < CROWDED_US:
                     travel_us *= nworkers / dependency.nwaiters
                 total += travel_us
         return total
 
-    def _travel_us(self, result: Task, worker: Worker, now: float) -> float:
-        """Microseconds until `result` has arrived at `worker`, which lacks it."""
+    def _travel_us(self, result: Task, worker: Worker, duration_us: int, now: float) -> float:
+        """Microseconds until `result` has arrived at `worker`, which lacks it.
+
+        `duration_us`: of the task that needs it there; -1: it is not known.
+        """
         ways, holders = self.ways, result.who_has
         if holders is None:
             return 0.0  # it is lost, and nothing that needs it will run before it is back
@@ -130,8 +129,9 @@ class EarliestStart:
         if ways.moving and (takers := ways.moving.get(result)):
             if worker in takers:
                 travel_us = 0.0
-            elif len(takers) < len(holders) * (
-                TAKERS_MAX if result.nwaiters <= ways.nworkers else TAKERS_OF_WIDE_MAX
+            elif (
+                ways.nsendings_left(result) > 0
+                or len(takers) * travel_us < len(holders) * duration_us * IN_LINE_RATIO
             ):
                 travel_us *= 1 + len(takers) / len(holders)
             else:

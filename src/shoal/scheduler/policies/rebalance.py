@@ -1,6 +1,6 @@
 """Which results shall move so that memory evens out?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -43,14 +43,14 @@ class EvenOut:
     def moves(
         self,
         workers: Sequence[Worker],
-        movable: Mapping[Worker, Sequence[Task]],
+        movable: Mapping[Worker, Iterable[Task]],
         coming_nbytes: Mapping[Worker, int],
     ) -> list[Move]:
         """What to move.  Cost: O(results looked at x log workers).
 
         Args:
             workers: among which; those that leave are left alone.
-            movable: what may be moved away from each.
+            movable: what may be moved away from each; asked for only as far as it is looked at.
             coming_nbytes: what is on its way to each worker already.
         """
         there = [worker for worker in workers if not worker.is_leaving]
@@ -79,7 +79,7 @@ class EvenOut:
         self,
         senders: list[tuple[float, int, Worker]],
         recipients: list[tuple[float, int, Worker]],
-        movable: Mapping[Worker, Sequence[Task]],
+        movable: Mapping[Worker, Iterable[Task]],
         coming_nbytes: Mapping[Worker, int],
     ) -> list[Move]:
         """Two heaps: who is furthest above the mean gives to who is furthest below.

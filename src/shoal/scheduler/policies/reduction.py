@@ -1,6 +1,7 @@
 """Which copies of a result does nobody need, and which of those goes first?"""
 
 from collections.abc import Iterable, Mapping
+from heapq import nlargest
 from typing import Final, NamedTuple
 
 from shoal.scheduler.model.copies import Goal
@@ -9,6 +10,9 @@ from shoal.scheduler.policies.measures import Measure
 
 DEPENDENTS_MAX: Final = 1000
 """Dependents that are looked at; a result with more of them that still wait keeps its copies."""
+
+DROPS_MAX: Final = 100
+"""Copies of one result that are chosen at once; a result with more of no use is looked at again."""
 
 
 class Uses(NamedTuple):
@@ -60,17 +64,20 @@ def copies_too_many(
     task: Task,
     uses: Uses,
     goal: Goal | None,
-    counting: Iterable[Worker],
+    counting: Mapping[Worker, object] | None,
     memory_of: Measure,
 ) -> list[Worker]:
     """Who shall drop a copy: where memory is fullest, and never where the result is in use.
 
     Paused workers first, and so that one stays that takes work, if there is one.  Copies with
-    workers that leave are neither counted nor dropped: they go by themselves.
+    workers that leave are neither counted nor dropped: they go by themselves.  No more than
+    DROPS_MAX.
 
     Args:
         goal: how many copies there shall be whoever needs them; None: nobody has said.
-        counting: workers whose copies count for the goal.
+        counting: workers whose copies count for the goal; None: all.
+
+    Cost: O(holders).
     """
     holders = [worker for worker in task.who_has or () if not worker.is_leaving]
     nleft = len(holders)
@@ -79,13 +86,14 @@ def copies_too_many(
     for_goal: dict[Worker, None] = {}
     nspare = 0
     if goal is not None:
-        for_goal, nspare = _for_goal(task, goal, counting)
+        for_goal, nspare = _for_goal(holders, goal, counting)
     nworking = sum(worker.takes_work for worker in holders)
+    able = [w for w in holders if w not in uses.workers and (nspare > 0 or w not in for_goal)]
     chosen: list[Worker] = []
-    for worker in sorted(holders, key=lambda w: (not w.takes_work, memory_of(w)), reverse=True):
+    for worker in nlargest(DROPS_MAX, able, lambda w: (not w.takes_work, memory_of(w))):
         if nleft <= uses.ncopies:
             break
-        if worker in uses.workers or (worker.takes_work and nworking == 1):
+        if worker.takes_work and nworking == 1:
             continue
         if worker in for_goal:
             if nspare == 0:
@@ -126,11 +134,11 @@ def choose_dropper(
     return max(able, key=lambda w: (not w.takes_work, memory_of(w)), default=None)
 
 
-def _for_goal(task: Task, goal: Goal, counting: Iterable[Worker]) -> tuple[dict[Worker, None], int]:
+def _for_goal(
+    holders: Iterable[Worker], goal: Goal, counting: Mapping[Worker, object] | None
+) -> tuple[dict[Worker, None], int]:
     """Whose copies count for the goal, and how many of those are more than it asks for."""
-    there = {
-        worker: None for worker in counting if task in worker.has_what and not worker.is_leaving
-    }
+    there = {worker: None for worker in holders if counting is None or worker in counting}
     return there, max(0, len(there) - goal.ncopies) if goal.ncopies else 0
 
 
@@ -138,16 +146,18 @@ def choose_recipient(
     task: Task,
     candidates: Iterable[Worker],
     coming: Mapping[Worker, object],
+    refused: Mapping[Worker, object],
     memory_of: Measure,
 ) -> Worker | None:
     """Who gets a copy, as somebody suggests: whoever has least in memory; None if nobody can.
 
     Args:
-        coming: who gets one already, or could not.
+        coming: who gets one already.
+        refused: who could not get one before, and is asked if there is nobody else.
     """
     able = [
         worker
         for worker in candidates
         if worker.takes_work and task not in worker.has_what and worker not in coming
     ]
-    return min(able, key=memory_of, default=None)
+    return min(able, key=lambda w: (w in refused, memory_of(w)), default=None)

@@ -3,10 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import ceil
+from typing import Final
 
 from shoal.protocol.membership import Closing
 from shoal.scheduler.model.entities import MEMORY, Task, Worker
 from shoal.scheduler.policies.replicas import MEMORY_ASSUMED, fullness
+
+CRAMPED_LOOKED_AT: Final = 8
+"""Workers without room for a result that are passed over, the emptiest of them first."""
 
 
 def is_only_with(task: Task, leaving: Mapping[Worker, object]) -> bool:
@@ -59,24 +63,40 @@ class Takers:
         return heap
 
     def choose(self, task: Task, refused: Mapping[Worker, object]) -> Worker | None:
-        """Who takes `task`; None if nobody can."""
+        """Who takes `task`; None if nobody can.
+
+        The emptiest whose memory limit it leaves room for; if none of a few does, the emptiest,
+        which has a disk.
+        """
         heap = self._heap
         if heap is None:
             heap = self._heap = self._first_heap()
         passed: list[tuple[float, int, Worker]] = []
-        chosen: Worker | None = None
-        while heap and chosen is None:
+        cramped: list[tuple[float, int, Worker]] = []
+        chosen: tuple[float, int, Worker] | None = None
+        while heap and chosen is None and len(cramped) < CRAMPED_LOOKED_AT:
             entry = heappop(heap)
             worker = entry[2]
             if worker in refused or task in worker.has_what:
                 passed.append(entry)
+            elif worker.memory_limit and self._with(task, worker) > 1:
+                cramped.append(entry)
             else:
-                chosen = worker
-                coming = self._coming[worker] = self._coming.get(worker, 0) + task.nbytes
-                passed.append((fullness(worker, coming), worker.id, worker))
-        for entry in passed:
+                chosen = entry
+        if chosen is None and cramped:
+            chosen = cramped.pop(0)
+        for entry in (*passed, *cramped):
             heappush(heap, entry)
-        return chosen
+        if chosen is None:
+            return None
+        worker = chosen[2]
+        heappush(heap, (self._with(task, worker), worker.id, worker))
+        self._coming[worker] = self._coming.get(worker, 0) + task.nbytes
+        return worker
+
+    def _with(self, task: Task, worker: Worker) -> float:
+        """How full the worker is with that result as well."""
+        return fullness(worker, self._coming.get(worker, 0) + task.nbytes)
 
 
 def workers_to_close(

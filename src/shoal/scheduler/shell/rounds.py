@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableSet
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -34,6 +34,43 @@ _OLD_NAMES: Final = "distributed.active_memory_manager"
 _NAMED: Final = "shoal.compat.active_memory"
 
 Pending = dict[TaskView, tuple[set[WorkerView], set[WorkerView]]]
+
+
+class Policies(MutableSet[Any]):
+    """Those that are asked in a round; that some were added or taken out is heard at once."""
+
+    __slots__ = ("_held", "_when_changed")
+
+    def __init__(self, when_changed: Callable[[], None]) -> None:
+        self._held: dict[Any, None] = {}
+        self._when_changed = when_changed
+
+    def __repr__(self) -> str:
+        return repr(set(self._held))
+
+    def __contains__(self, policy: object) -> bool:
+        return policy in self._held
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, policy: Any) -> None:
+        """Ask it, too, from the next round on."""
+        self._held[policy] = None
+        self._when_changed()
+
+    def discard(self, policy: Any) -> None:
+        """Ask it no more; nothing happens if it was not asked."""
+        self._held.pop(policy, None)
+        self._when_changed()
+
+    @classmethod
+    def _from_iterable(cls, policies: Iterable[Any]) -> Any:
+        """What `|` and its like make of them is a plain set, which nobody listens to."""
+        return set(policies)
 
 
 class Rounds:
@@ -74,14 +111,14 @@ class Rounds:
         if self.measure not in MEASURES:
             raise MeasureUnknown(self.measure, list(MEASURES))
         self.interval = to_seconds(settings.interval_seconds if interval is None else interval)
-        self.policies: set[Any] = set()
+        self._policies = Policies(self._adjust)
         self.pending: Pending = {}
         """In a round: task -> who shall get a copy, and who shall drop one."""
         self.workers_memory: dict[WorkerView, int] = {}
         """In a round: bytes of each, once what is pending is done."""
         self._is_on = False  # rounds come by themselves, and it is not the machine that has them
         self._timer: asyncio.TimerHandle | None = None
-        self._is_registered = register
+        self._is_registered = False
         chosen = _policies_of(settings.policies) if policies is None else policies
         for policy in chosen:
             self.add_policy(policy)
@@ -90,12 +127,24 @@ class Rounds:
         if settings.enabled if start is None else start:
             self.start()
 
+    @property
+    def policies(self) -> MutableSet[Any]:
+        """What is asked in a round; without any, or with others, the machine has none itself."""
+        return self._policies
+
+    @policies.setter
+    def policies(self, policies: Iterable[Any]) -> None:
+        chosen = list(policies)
+        self._policies.clear()
+        for policy in chosen:
+            self.add_policy(policy)
+
     # --- when ----------------------------------------------------------------------------------
 
     @property
     def running(self) -> bool:
         """Whether rounds come by themselves."""
-        return self._is_on or (self._is_plain and self._machine.state.reduction.is_on)
+        return self._is_on or self._has_machine_on
 
     def start(self) -> None:
         """Have rounds from now on, the first after one interval; nothing happens if there are."""
@@ -105,7 +154,7 @@ class Rounds:
     def stop(self) -> None:
         """Have no more of them; what is under way comes to its end."""
         self.close()
-        if self._is_registered and self._machine.state.reduction.is_on:
+        if self._has_machine_on:
             self._step(self._machine.reduce_replicas, None)
 
     def run_once(self) -> None:
@@ -158,13 +207,8 @@ class Rounds:
         """
         if not callable(getattr(policy, "run", None)):
             raise TypeError(f"Expected a policy with a method `run`; got {policy!r}")
-        was_running = bool(self.policies) and self.running
-        if was_running:
-            self.stop()
-        self.policies.add(policy)
         setattr(policy, "manager", self)  # noqa: B010 -- what policies know us by, not a name here
-        if was_running:
-            self._begin()
+        self._policies.add(policy)
 
     def close(self) -> None:
         """The scheduler closes: no round comes any more."""
@@ -178,6 +222,11 @@ class Rounds:
     @property
     def _machine(self) -> SchedulerMachine:
         return cast(SchedulerMachine, self.scheduler.machine)
+
+    @property
+    def _has_machine_on(self) -> bool:
+        """Whether the machine has rounds by itself, and it is ours to end them."""
+        return self._is_registered and self._machine.state.reduction.is_on
 
     @property
     def _is_plain(self) -> bool:
@@ -194,12 +243,19 @@ class Rounds:
         if before is not None:
             before.stop()
             before._is_registered = False
+        self._is_registered = True
         self.scheduler.rounds = self
         extensions = self.scheduler.__dict__.get("extensions")
         if extensions is not None:
             extensions["amm"] = self
-        if self._machine.state.reduction.is_on and not self._is_plain:
+        if self._has_machine_on:
             self._step(self._machine.reduce_replicas, None)
+
+    def _adjust(self) -> None:
+        """Policies have come or gone: if there are rounds, whose turn they are may have changed."""
+        if self._is_on if self._is_plain else self._has_machine_on:
+            self.stop()
+            self._begin()
 
     def _begin(self) -> None:
         if self._is_plain:
@@ -209,6 +265,8 @@ class Rounds:
             self._plan()
 
     def _plan(self) -> None:
+        if self._timer is not None:  # a policy began rounds anew, in a round
+            self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(self.interval, self._tick)
 
     def _tick(self) -> None:
@@ -252,7 +310,8 @@ class Rounds:
         if op == REPLICATE:
             taken = {worker: None for worker in there if WorkerView(worker) in copies}
             coming = taken | dict(state.copies.on_way.get(task, {}))
-            chosen = choose_recipient(task, there, coming, self._memory_of)
+            refused = state.copies.refusals.get(task, {})
+            chosen = choose_recipient(task, there, coming, refused, self._memory_of)
         else:
             uses = uses_of(task)
             if uses is None:
@@ -288,13 +347,16 @@ class Rounds:
 def plain_rounds(scheduler: Any) -> Rounds:
     """Those of a scheduler whose settings ask for what the machine does by itself."""
     state = scheduler.machine.state
-    return Rounds(
+    rounds = Rounds(
         scheduler,
         [import_module(_NAMED).ReduceReplicas()],
         measure=state.settings.replica_measure,
         interval=state.reduction.interval_seconds,
+        register=False,  # it takes nothing over: what the machine does goes on
         start=False,
     )
+    rounds._is_registered = True
+    return rounds
 
 
 def _entity(view: Any) -> Any:

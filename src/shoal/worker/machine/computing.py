@@ -94,9 +94,13 @@ def _has_inputs(state: WorkerState, run: Run) -> bool:
 
 
 def hand_over(state: WorkerState) -> list[Run]:
-    """The runs that this step made ready, the most urgent first."""
+    """The runs that this step made ready, the most urgent first; of a paused worker the one that
+    is excepted, if there is one."""
     runs = state.ready
     state.ready = []
+    if state.pause is not None:
+        state.ready = [run for run in runs if run is not state.excepted]
+        runs = [run for run in runs if run is state.excepted]
     if len(runs) > 1:
         runs.sort(key=_by_urgency)
     record, now = state.story.append, state.now
@@ -112,7 +116,7 @@ def _by_urgency(run: Run) -> tuple[float, int]:
 
 
 def on_recall(state: WorkerState, pairs: Iterable[tuple[TaskId, RunId]]) -> None:
-    """Give back what has not begun."""
+    """Give back what has not begun, and is not about to while all else waits."""
     withdrawn: list[Run] = []
     for task, number in pairs:
         run = state.runs.get(task)
@@ -123,7 +127,7 @@ def on_recall(state: WorkerState, pairs: Iterable[tuple[TaskId, RunId]]) -> None
         if run.state == HANDED:
             withdrawn.append(run)
             continue
-        if run.state == LONG_RUNNING:
+        if run.state == LONG_RUNNING or run is state.excepted:
             continue
         if run.wants is None and run.unread is None:
             state.ready.remove(run)

@@ -108,6 +108,7 @@ def lose_scheduler(state: WorkerState) -> None:
     state.outbox.clear()  # said to nobody
     state.added.clear()
     state.ready.clear()
+    state.excepted = None
 
 
 def forget_epoch(state: WorkerState) -> None:
@@ -120,6 +121,7 @@ def forget_epoch(state: WorkerState) -> None:
         run.unread = None
     state.runs.clear()
     state.older_runs.clear()
+    state.excepted = None
     state.dropped.add_all(state.held)
     state.held.clear()
     state.resident.clear()

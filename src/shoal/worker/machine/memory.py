@@ -1,7 +1,9 @@
 """What the memory of a worker's process brings about: runs that are held back, and what runs took.
 
 A paused worker begins nothing: no run, no fetch.  What it was sent stays, ready, until its memory
-is free again, or the scheduler recalls it.
+is free again, or the scheduler recalls it.  With one exception: where nothing executes, and reading
+a run's inputs from disk has filled memory, that run goes on; else they would be let go of, the
+worker would resume, and read them again, for ever.
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ def _pause_or_resume(state: WorkerState, why: str) -> None:
     state.pause = state.pause_by_hand if state.shortage is None else state.shortage
     if state.pause == before:
         return
-    if before is None:
-        _take_back(state)
+    state.excepted = None
+    if before is None and not _take_back(state):
+        _except_one(state)
     if state.pause is not None:
         say_pause(state)
     elif state.connected:
@@ -62,12 +65,33 @@ def hold(state: WorkerState) -> None:
     _take_back(state)
 
 
-def _take_back(state: WorkerState) -> None:
-    """What no thread has begun is ready again."""
+def _take_back(state: WorkerState) -> bool:
+    """What no thread has begun is ready again, and `on_held` follows; False: there is nothing."""
     runs = [*state.runs.values(), *state.older_runs.values()]
     handed = [run for run in runs if run.state == HANDED and not run.abandoned]
     if handed:
         state.effects.append(HoldRuns(handed))
+    return bool(handed)
+
+
+def _except_one(state: WorkerState) -> None:
+    """Choose the run that goes on though memory is short, if there has to be one."""
+    if state.shortage is None or state.pause_by_hand is not None:
+        return
+    runs = [*state.runs.values(), *state.older_runs.values()]
+    if any(run.state == HANDED for run in runs):
+        return  # it ends, and lets go of what it uses
+    for run in runs:
+        if run.state == WAITING and not run.wants and _reads(run):
+            state.excepted = run
+            state.record(run.key, words.EXCEPTED, run.number)
+            return
+
+
+def _reads(run: Run) -> bool:
+    """Whether its inputs were on disk, or are."""
+    residences = [replica.residence for replica in run.pins]
+    return any(each is not None and (each.has_file or not each.in_memory) for each in residences)
 
 
 def say_pause(state: WorkerState) -> None:
@@ -82,6 +106,8 @@ def on_held(state: WorkerState, runs: Iterable[Run]) -> None:
         run.state = WAITING
         state.ready.append(run)
         state.record(run.key, words.HELD_BACK, run.number)
+    if state.pause is not None:
+        _except_one(state)
 
 
 def on_gauged(state: WorkerState, gauged: Sequence[tuple[Run, int]]) -> None:

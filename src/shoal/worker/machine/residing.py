@@ -5,6 +5,8 @@ Only values of some size have a `Residence`; all others stay in memory, and cost
 
 from __future__ import annotations
 
+from collections import deque
+
 from shoal.ordered import OrderedSet
 from shoal.worker.machine.effects import ReadBack, Write
 from shoal.worker.machine.state import WorkerState
@@ -60,20 +62,24 @@ def await_values(state: WorkerState, run: Run) -> None:
             continue
         if residence.readers is None:
             residence.readers = OrderedSet()
+        if not residence.readers and residence.work is None:  # else it is asked for already
+            state.unasked.append(replica)
         residence.readers.add(run)
         if run.unread is None:
             run.unread = OrderedSet()
         run.unread.add(replica)
-        if residence.work is None:
-            state.unasked.append(replica)
 
 
 def begin_reads(state: WorkerState) -> None:
     """Have values read for the runs that wait for them.  Called once at the end of a step.
 
-    One is read in any case; more only if results don't come faster than they can be written.
+    One is read in any case; more only if results don't come faster than they can be written.  A
+    paused worker reads for the run that goes on all the same.
     """
     reads, unasked = state.reads, state.unasked
+    if state.pause is not None:
+        unread = None if state.excepted is None else state.excepted.unread
+        unasked = deque(unread or ())
     while unasked:
         if reads and (state.is_holding or len(reads) >= state.settings.reads_max):
             return

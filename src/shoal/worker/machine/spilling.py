@@ -8,6 +8,7 @@ stays.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Final
 
 from shoal.ids import TaskId
@@ -45,17 +46,17 @@ def spill(state: WorkerState, nbytes: int, *, may_write: bool) -> int:
 def _evict(state: WorkerState, nbytes: int, in_use: set[TaskId] | None) -> int:
     """Let go of values that have files, for about so many bytes; of how many it was."""
     leaving_nbytes = 0
-    evicted: list[TaskId] = []
+    evicted: list[Replica] = []
     for _ in range(min(len(state.clean), LOOKS_MAX)):
         if leaving_nbytes >= nbytes:
             break
         replica = _next(state.clean, in_use)
         if replica is not None:
-            _leave_memory(state, replica)
-            evicted.append(replica.task)
+            evicted.append(replica)
             leaving_nbytes += replica.nbytes
     if evicted:
-        state.effects.append(Evict(evicted))
+        _leave_memory(state, evicted)
+        state.effects.append(Evict([replica.task for replica in evicted]))
     return leaving_nbytes
 
 
@@ -129,7 +130,7 @@ def on_written(state: WorkerState, write: Write) -> bool:
     if replica.npins and (state.pause is None or replica.task in _in_use(state)):
         state.clean[replica.task] = replica
         return False
-    _leave_memory(state, replica)
+    _leave_memory(state, [replica])
     return True
 
 
@@ -217,20 +218,26 @@ def _in_use(state: WorkerState) -> set[TaskId]:
     return {
         replica.task
         for run in [*state.runs.values(), *state.older_runs.values()]
-        if run.state != WAITING
+        if run.state != WAITING or run is state.excepted
         for replica in run.pins
     }
 
 
-def _leave_memory(state: WorkerState, replica: Replica) -> None:
-    residence = replica.residence
-    assert residence is not None
-    residence.in_memory = False
-    state.absent[replica.task] = replica
-    state.record(replica.key, words.SPILLED)
-    if replica.npins:  # by runs that are held back: they wait for it from now on
-        for run in [*state.runs.values(), *state.older_runs.values()]:
-            if replica in run.pins:
-                if run.wants is None and run.unread is None:
-                    state.ready.remove(run)
-                await_values(state, run)
+def _leave_memory(state: WorkerState, replicas: Sequence[Replica]) -> None:
+    """Cost: O(those), and O(runs and their inputs) if runs that are held back use any of them."""
+    needed: set[Replica] = set()
+    for replica in replicas:
+        residence = replica.residence
+        assert residence is not None
+        residence.in_memory = False
+        state.absent[replica.task] = replica
+        state.record(replica.key, words.SPILLED)
+        if replica.npins:
+            needed.add(replica)
+    if not needed:
+        return
+    for run in [*state.runs.values(), *state.older_runs.values()]:
+        if not needed.isdisjoint(run.pins):  # it waits for them from now on
+            if run.is_held_back:
+                state.ready.remove(run)
+            await_values(state, run)

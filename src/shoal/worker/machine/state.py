@@ -23,6 +23,7 @@ class WorkerState:
         "dropped",
         "effects",
         "epoch",
+        "excepted",
         "fetches",
         "held",
         "is_holding",
@@ -57,6 +58,7 @@ class WorkerState:
         self.shortage: str | None = None  # of memory, with numbers; None: there is enough
         self.pause_by_hand: str | None = None  # why it pauses for another reason than that
         self.pause: str | None = None  # of these, why nothing is begun; None: it is
+        self.excepted: Run | None = None  # it begins all the same, as nothing else can end
         self.is_holding = False  # runs are not handed over until some results are on disk
         self.runs: dict[TaskId, Run] = {}  # the newest run of each task that has one
         self.older_runs: dict[tuple[TaskId, RunId], Run] = {}  # overtaken by one of `runs`

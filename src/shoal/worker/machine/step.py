@@ -178,6 +178,7 @@ class WorkerMachine:
         """
         state = self.state
         state.now = now
+        state.excepted = None
         if state.connected:
             state.outbox.append(WorkerLeaving(reason))
             computing.on_recall(state, [(task, run.number) for task, run in state.runs.items()])
@@ -233,13 +234,13 @@ class WorkerMachine:
         state = self.state
         if (state.unqueued or state.starved) and state.pause is None:
             gathering.request(state)
-        if state.unasked and state.pause is None:
+        if state.unasked and (state.pause is None or state.excepted is not None):
             residing.begin_reads(state)
         effects = state.effects
         if state.dropped:
             self._drop(effects)
-        if state.ready and state.pause is None and not state.is_holding:
-            effects.append(StartRuns(computing.hand_over(state)))
+        if state.ready and not state.is_holding and (runs := computing.hand_over(state)):
+            effects.append(StartRuns(runs))
         if state.added and state.connected:
             self._say_added()
         if state.outbox:

@@ -93,6 +93,8 @@ class Pressure:
         "_below_since",
         "_collect_at",
         "_is_too_small",
+        "_least_managed",
+        "_progress_at",
         "_trim_at",
         "_trim_pause_seconds",
         "is_high",
@@ -107,6 +109,8 @@ class Pressure:
         self._collect_at = self._trim_at = 0.0  # not before
         self._trim_pause_seconds = TRIM_PAUSE_SECONDS
         self._asked_at: float | None = None  # to be replaced
+        self._least_managed = 0  # since it is paused
+        self._progress_at = 0.0  # when results became so few
         self._is_too_small = False  # the limit: another process would be no better
         self.is_high = False
         """Whether the last look found little room, so that the next should be soon."""
@@ -129,6 +133,8 @@ class Pressure:
             self._below_since = None
             if not was_paused:
                 self.paused_at, self._asked_at = now, None
+            if not was_paused or found.managed < self._least_managed:
+                self._least_managed, self._progress_at = found.managed, now
         is_in_need = self.is_high = is_above_spill or self.paused_at is not None
         if not is_in_need:
             self._trim_pause_seconds = TRIM_PAUSE_SECONDS
@@ -179,7 +185,8 @@ class Pressure:
         return is_far_below or now - self._below_since >= BELOW_SECONDS
 
     def _is_to_be_replaced(self, found: Found, now: float) -> bool:
-        """Whether nothing that the worker can do would make room: something leaks.
+        """Whether nothing that the worker can do makes room: something leaks, or results are not
+        written to disk, nor let go of.
 
         A run that goes on may be what takes the memory, and give it back.
         """
@@ -189,11 +196,12 @@ class Pressure:
             return False
         if self._is_too_small:
             return False
-        if found.process - found.managed <= bounds.pause:
-            return False
-        since = self.paused_at + bounds.recycle_after_seconds
+        is_of_results = found.process - found.managed <= bounds.pause
+        begun = self._progress_at if is_of_results else self.paused_at
+        since = begun + bounds.recycle_after_seconds
         if self._asked_at is not None:
-            since = self._asked_at + min(bounds.recycle_after_seconds, RECYCLE_AGAIN_SECONDS)
+            again = self._asked_at + min(bounds.recycle_after_seconds, RECYCLE_AGAIN_SECONDS)
+            since = max(since, again)
         if now < since:
             return False
         self._asked_at = now

@@ -136,7 +136,7 @@ class MemoryWatch:
         self._is_watched, self._beat = is_watched, beat
         self._loop = asyncio.get_running_loop()
         self._interval_seconds = settings.monitor_seconds
-        self._process = process or ProcessMemory()
+        self._process = process or ProcessMemory(aside=feed.do_aside)
         self._ageing = Ageing(settings.recent_to_old_seconds)
         self._trimming = Trimming(limit)
         self._footprints: Footprints[Run] = Footprints(_kind_of)
@@ -347,7 +347,9 @@ class MemoryWatch:
             feed.on_resume(short.why)
         if relief.recycle and feed.machine.state.connected:
             why = f"{RECYCLED}: {self._shortage(found).why}"
-            feed.link.send([WantsReplacement(why, PATIENCE_SECONDS)])
+            unmanaged, pause = found.process - found.managed, self.thresholds.pause
+            is_of_results = pause is not None and unmanaged <= pause
+            feed.link.send([WantsReplacement(why, PATIENCE_SECONDS, is_of_results)])
 
     def _say_pause(self, short: MemoryShort) -> None:
         """Begin nothing, and let others know why."""

@@ -9,6 +9,7 @@ of its own.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Final
 
 import psutil
@@ -23,11 +24,28 @@ _PEAK_FROM_NOW_ON: Final = b"5"
 class ProcessMemory:
     """Memory of this process."""
 
-    __slots__ = ("_folder", "_has_statm", "_page_bytes", "_process", "_uses_usage", "sees_peaks")
+    __slots__ = (
+        "_aside",
+        "_folder",
+        "_has_statm",
+        "_page_bytes",
+        "_process",
+        "_told",
+        "_uses_usage",
+        "sees_peaks",
+    )
 
-    def __init__(self, folder: str = "/proc/self") -> None:
-        """`folder`: where the system tells of this process."""
+    def __init__(
+        self,
+        folder: str = "/proc/self",
+        aside: Callable[[Callable[[], object]], object] | None = None,
+    ) -> None:
+        """`folder`: where the system tells of this process; `aside`: has a thread do what may wait
+        for page faults of others; None: whoever calls does it.
+        """
         self._folder = folder
+        self._aside = aside
+        self._told = 0  # the peak that is to be begun anew, and was told
         self._process: psutil.Process | None = None
         self._page_bytes = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
         self._has_statm = True
@@ -63,8 +81,26 @@ class ProcessMemory:
             return now
         peak = _of_usage() if self._uses_usage else self._of_status()
         if peak > now + RESET_BYTES:
-            self.sees_peaks = self._begin_anew()
+            told, self._told = self._told, max(peak, self._told)
+            if peak <= told:
+                return now  # it is about to be begun anew
+            if not told:
+                self._have_begun_anew()
         return max(peak, now)
+
+    def _have_begun_anew(self) -> None:
+        """That takes the lock of the process's memory, which page faults of other threads hold."""
+        if self._aside is not None:
+            try:
+                self._aside(self._forget)
+                return
+            except RuntimeError:
+                pass  # there are no threads any more
+        self._forget()
+
+    def _forget(self) -> None:
+        self.sees_peaks = self._begin_anew()
+        self._told = 0
 
     def _begin_anew(self) -> bool:
         """Have the system forget the peak; whether it does that."""

@@ -106,6 +106,8 @@ class Spilling:
         self._spill: Spill | None = None
         self._writers: WaitingThreads | None = None
         self._readers: WaitingThreads | None = None
+        self._freers: WaitingThreads | None = None
+        self._is_closed = False
         self._holding: asyncio.TimerHandle | None = None  # runs, for no longer than that
         self._told: set[type] = set()  # types of which nothing can be written
         self._unreadable: set[type] = set()  # whose values can't be made of what was written
@@ -137,11 +139,6 @@ class Spilling:
         if begun:
             logger.debug("Worker %s spills %s: %s", self._name, format_nbytes(begun), why)
         return begun
-
-    def retry(self) -> None:
-        """The disk may take something again."""
-        self._retry_at = 0.0
-        self.to_target()
 
     def to_target(self) -> None:
         """Results have come: if they are more than is meant to be in memory, some must leave."""
@@ -180,8 +177,13 @@ class Spilling:
                 continue
             try:
                 value = await self._read_for_others(spilled, as_values)
-            except (OSError, MemoryError) as error:
-                if isinstance(error, OSError):
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                entry = self._results.entry(held.task)
+                if entry is not None and not isinstance(entry[1], Spilled):
+                    brought.append(held._replace(value=entry[1]))  # it has come back meanwhile
+                elif not isinstance(error, MemoryError):
                     self._loop.on_disk(partial(self._lost, held.task, spilled, error))
                 continue
             brought.append(held._replace(value=value))
@@ -209,20 +211,35 @@ class Spilling:
             self.to_target()  # others have to go in its stead
             return
         spill = self._opened()
+        box = [entry]  # so that whoever empties it lets go of the value
         try:
             self._writing().begin(
                 partial(spill.write, value, entry[2]),
-                partial(self._on_written, effect, entry),
+                partial(self._on_written, effect, box),
                 _patience(entry[2]),
                 self._remove,
             )
         except RuntimeError as error:  # no more threads
-            self._on_written(effect, entry, None, OSError(str(error)))
+            self._on_written(effect, box, None, OSError(str(error)))
 
     def evict(self, effect: Evict) -> None:
         """Let go of values that are on disk."""
-        for task in effect.tasks:
-            self._results.evict(task)
+        self._free([self._results.evict(task) for task in effect.tasks])
+
+    def _free(self, box: list[Any]) -> None:
+        """Have a thread empty it: to give memory back takes time, and waits for page faults."""
+        try:
+            if not self._is_closed:
+                self._freeing().begin(box.clear, self._on_freed)
+                return
+        except RuntimeError:
+            pass  # there are no threads any more
+        box.clear()
+        self._on_freed(None, None)
+
+    def _on_freed(self, value: object, error: BaseException | None) -> None:
+        if self._holding is not None:
+            self._loop.on_disk(self._go_on_if_possible)
 
     def read_back(self, effect: ReadBack) -> None:
         """Have a value in memory again."""
@@ -248,28 +265,32 @@ class Spilling:
 
     # --- what threads have done --------------------------------------------------------------
 
-    def _on_written(self, effect: Write, entry: Any, spilled: Any, error: Any) -> None:
-        self._loop.on_disk(partial(self._end_write, effect, entry, spilled, error))
-        del entry  # or memory would be looked at with the value still in it
-        if self._holding is not None:
-            self._loop.on_disk(self._go_on_if_possible)
+    def _on_written(self, effect: Write, box: list[Any], spilled: Any, error: Any) -> None:
+        """`box`: the entry of what was written."""
+        self._loop.on_disk(partial(self._end_write, effect, box, spilled, error))
+        if box:
+            self._free(box)
 
     def _go_on_if_possible(self) -> None:
         if not self._is_outrun():
             self._go_on()
 
     def _end_write(
-        self, effect: Write, entry: Any, spilled: Spilled | None, error: BaseException | None
+        self,
+        effect: Write,
+        box: list[Any],
+        spilled: Spilled | None,
+        error: BaseException | None,
     ) -> None:
         now = self._loop.now()
-        is_dropped = self._results.entry(effect.task) is not entry
+        is_dropped = self._results.entry(effect.task) is not box[0]
         if spilled is None:
             is_for_good = not isinstance(error, OSError | MemoryError)
             self._machine.value_not_written(effect, now, is_for_good=is_for_good)
             if isinstance(error, OSError | MemoryError):
                 self._begin_trouble(error)
             else:
-                self._tell_unwritable(entry, error)
+                self._tell_unwritable(box[0], error)
         elif is_dropped or effect not in self._machine.state.writes:
             self._remove(spilled)
         else:
@@ -309,7 +330,7 @@ class Spilling:
         self._count_lost(spilled, error)
         self._machine.value_not_read(effect, self._loop.now())
 
-    def _lost(self, task: TaskId, spilled: Spilled, error: OSError) -> None:
+    def _lost(self, task: TaskId, spilled: Spilled, error: BaseException) -> None:
         entry = self._results.entry(task)
         if entry is not None and entry[1] is spilled:
             self._count_lost(spilled, error)
@@ -320,7 +341,7 @@ class Spilling:
     def _count_lost(self, spilled: Spilled, error: BaseException) -> None:
         from shoal.storage.errors import DiskUntrusted
 
-        if not isinstance(error, OSError):
+        if not isinstance(error, OSError | MemoryError):
             self._unreadable.add(spilled.kind)  # it would be written, and lost, again and again
         logger.warning("Worker %s: %s", self._name, error)
         self._nlost += 1
@@ -373,6 +394,11 @@ class Spilling:
             self._readers = self._threads("reads", NREADERS)
         return self._readers
 
+    def _freeing(self) -> WaitingThreads:
+        if self._freers is None:
+            self._freers = self._threads("frees", 1)
+        return self._freers
+
     def _threads(self, what: str, nthreads: int) -> WaitingThreads:
         from shoal.storage.waiting_threads import WaitingThreads
 
@@ -390,11 +416,11 @@ class Spilling:
         That takes as long as it takes to remove the files, and `CLOSE_SECONDS` if the disk hangs.
         """
         self._results.on_unused = _ignore_file
+        self._is_closed = True
         if self._holding is not None:
             self._holding.cancel()
-        threads = [
-            thread for pool in (self._writers, self._readers) if pool for thread in pool.close()
-        ]
+        pools = (self._writers, self._readers, self._freers)
+        threads = [thread for pool in pools if pool is not None for thread in pool.close()]
         spill = self._spill
         if spill is None:
             return None
