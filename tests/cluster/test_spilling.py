@@ -28,7 +28,7 @@ def memory_of(dask_worker):
 
 async def spill_all(dask_worker):
     """Wait until all is on disk; returns the folder."""
-    await until(lambda: dask_worker.results.disk_nbytes >= 8 * NITEMS)
+    await until(lambda: dask_worker.results.spilled_nbytes >= 8 * NITEMS)
     [folder] = Path(dask_worker.local_directory).rglob("storage")
     return str(folder)
 

@@ -118,6 +118,11 @@ def asked_memory_bytes(limit: str | float | None, nthreads: int, ncores: int, to
     there is."""
     if limit is None or limit == 0:
         return 0
+    if not isinstance(limit, str) and limit < 0:
+        raise ValueError(
+            f"A worker can't have less than no memory, so memory_limit={limit} can't be. Say "
+            'bytes, a text such as "2 GiB", a fraction of the host\'s memory, or 0 for no limit.'
+        )
     if limit == "auto":
         return int(total * min(1.0, nthreads / ncores))
     if isinstance(limit, str):

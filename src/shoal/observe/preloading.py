@@ -21,7 +21,6 @@ from typing import Any, Final, overload
 
 from shoal.observe.errors import PreloadFailed
 from shoal.observe.hooking import end_hook
-from shoal.storage.uploads import keep_file
 
 logger = logging.getLogger("shoal.preloading")
 
@@ -229,6 +228,8 @@ def _load_file(path: str, folder: str | None) -> types.ModuleType:
         place = folder
         copy = os.path.join(folder, file)
         if os.path.abspath(copy) != source:
+            from shoal.storage.uploads import keep_file  # only here, as it is rare
+
             # Whole at any moment: services that begin together in one folder copy and load it too.
             with open(source, "rb") as opened:
                 keep_file(folder, file, opened.read(), load=False)

@@ -469,6 +469,15 @@ def test_inputs_that_no_worker_can_hold_together_are_an_error(scene: Scene) -> N
     assert scene.state("after") == "erred"
 
 
+def test_a_lone_input_that_claims_more_than_any_worker_has_is_used_where_it_is(
+    scene: Scene,
+) -> None:
+    scene.join("a", nthreads=2, memory_limit=2 * GIB)
+    scene.submit(x=[], y=["x"])
+    finish(scene, "x", nbytes=1024 * GIB)
+    assert scene.state("y") == "processing"
+
+
 def test_a_worker_without_a_limit_may_hold_anything(scene: Scene) -> None:
     scene.join("a", nthreads=2, memory_limit=2 * GIB)
     scene.join("b", nthreads=2)

@@ -47,3 +47,9 @@ def test_no_process_has_more_than_the_system_allows_it() -> None:
         assert memory_limit_bytes(None, 1) == 0
     finally:
         resource.setrlimit(resource.RLIMIT_RSS, before)
+
+
+@pytest.mark.parametrize("limit", [-5, -0.5, float("-inf")])
+def test_less_than_no_memory_is_refused(limit: float) -> None:
+    with pytest.raises(ValueError, match="memory_limit=-"):
+        memory_limit_bytes(limit, 1)

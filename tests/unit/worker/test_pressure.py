@@ -90,6 +90,11 @@ def test_spilling_and_pausing_can_be_switched_off_one_by_one() -> None:
     assert without_target.find(900, 900).spill_bytes == 200  # down to where it begins
 
 
+def test_who_pauses_before_it_would_spill_spills_as_it_pauses() -> None:
+    looks = Looks(pause_ratio=0.4)
+    assert looks.find(500, managed=300).spill_bytes >= 100
+
+
 def test_a_pause_is_said_once_and_ends_well_below_it() -> None:
     looks = Looks()
     assert looks.find(801).pauses

@@ -41,8 +41,8 @@ ADDRESSES = ["inproc://", "tcp://127.0.0.1:0"]
 
 @pytest.fixture(autouse=True)
 def only_results_count() -> Iterator[None]:
-    """The process of the tests has far more than that."""
-    off = dict.fromkeys(("spill", "pause", "terminate"), False)
+    """The process of the tests has far more than that.  Nor is anything compressed."""
+    off = dict.fromkeys(("spill", "pause", "terminate", "spill-compression"), False)
     with dask.config.set({f"distributed.worker.memory.{name}": off[name] for name in off}):
         yield
 

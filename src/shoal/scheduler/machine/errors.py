@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from shoal.errors import KilledWorker, ShoalError, causes_in_words
+from shoal.ids import Key
+from shoal.protocol.keys import to_text
 from shoal.units import format_nbytes
 
 
@@ -40,8 +42,8 @@ class KilledByMemory(KilledWorker, MemoryError):
             alone = ", and nothing else ran there"
         known = f"They died of: {causes_in_words(self.causes)}.\n" if self.causes else ""
         return (
-            f"Task {self.task!r} takes more memory than its workers have: {self.nfailures} died as "
-            f"they ran it{alone}; the last was {self.last_worker}{how}.\n"
+            f"Task {to_text(Key(self.task))!r} takes more memory than its workers have: "
+            f"{self.nfailures} died as they ran it{alone}; the last was {self.last_worker}{how}.\n"
             f"Their memory was full:\n{where}\n{known}"
             "It is not run again. Give workers more memory (memory_limit=; fewer workers on a "
             "machine have more each), or make its pieces smaller: more partitions, smaller chunks."

@@ -138,10 +138,14 @@ def needs_roomiest(core: Core, task: Task) -> bool:
 
 
 def fail_if_too_large(core: Core, task: Task) -> bool:
-    """Fail a ready task whose inputs no worker has memory for together; whether it was one."""
+    """Fail a ready task whose inputs no worker has memory for together; whether it was one.
+
+    A lone input is with a worker that had memory for it, so one that claims more is no more: an
+    object says what it likes of its size, and an array that repeats one number takes next to none.
+    """
     nbytes = sum(max(0, dependency.nbytes) for dependency in task.dependencies)
     limit = core.state.footprints.limit_max
-    if not limit or nbytes <= limit:
+    if not limit or nbytes <= limit or len(task.dependencies) == 1:
         return False
     largest = sorted(task.dependencies, key=lambda dependency: -dependency.nbytes)[:3]
     error = NotEnoughMemory(

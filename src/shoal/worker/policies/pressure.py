@@ -42,7 +42,13 @@ class Thresholds:
         pause_ratio: float | None,
         recycle_after_seconds: float | None,
     ) -> Thresholds:
-        """Of ratios of the limit, in bytes."""
+        """Of ratios of the limit, in bytes.
+
+        A worker that pauses before it would write results to disk writes them as it pauses: nothing
+        else might ever let it go on.
+        """
+        if spill_ratio is not None and pause_ratio is not None:
+            spill_ratio = min(spill_ratio, pause_ratio)
         return cls(
             limit=limit,
             target=None if target_ratio is None else limit * target_ratio,
