@@ -305,7 +305,6 @@ def test_a_nanny_without_a_token_is_told_where_to_get_one(
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        ({"data": dict}, UnsupportedOption),
         ({"services": {"a": 1}}, UnsupportedOption),
         ({"security": True}, UnsupportedOption),
         ({"interface": "nowhere0"}, UnknownInterface),
