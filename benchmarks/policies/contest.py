@@ -20,6 +20,9 @@ from benchmarks.policies.stealing import Stealing
 THOROUGH_TASKS_MAX = 30_000
 """Up to so many tasks, several plans are made with full knowledge, and the best one counts."""
 
+RANDOM_TASKS_MAX = 100_000
+"""Beyond so many, nobody throws dice: it takes long, and loses as it does with fewer."""
+
 PATIENCE = 8.0
 """Times the makespan of the plan after which a play is given up, and counts as ended."""
 
@@ -56,6 +59,9 @@ class Result:
 
     entry: Entry
     ntasks: int
+    ninputs_max: int
+    """Of one task."""
+
     floor_seconds: float
     """No schedule is shorter: the critical path, or all work on all threads."""
 
@@ -65,8 +71,13 @@ class Result:
     plan_bytes: int
     ours: Play
     formulas: Play
-    random: Play
+    random: Play | None
+    """None: it was not played."""
+
     us_per_task: float
+    us_per_step: float
+    """Of messages that come together: where inputs travel there are several for each task."""
+
     longest_step_ms: float
     longest_step: str
     nreturned: int
@@ -75,7 +86,9 @@ class Result:
     @property
     def bound_seconds(self) -> float:
         """The full-knowledge bound: the shortest schedule that anybody found, knowing all."""
-        found = (self.plan_seconds, self.ours.seconds, self.formulas.seconds, self.random.seconds)
+        found = [self.plan_seconds, self.ours.seconds, self.formulas.seconds]
+        if self.random is not None:
+            found.append(self.random.seconds)
         return max(self.floor_seconds, min(found))
 
     @property
@@ -89,9 +102,9 @@ class Result:
         return self.ours.seconds / self.formulas.seconds
 
     @property
-    def to_random(self) -> float:
-        """Our makespan over the one of random placement."""
-        return self.ours.seconds / self.random.seconds
+    def to_random(self) -> float | None:
+        """Our makespan over the one of random placement, if that was played."""
+        return None if self.random is None else self.ours.seconds / self.random.seconds
 
     def to_json(self) -> dict[str, Any]:
         """One line of the record."""
@@ -113,16 +126,21 @@ def play(entry: Entry) -> Result:
         cluster = Cluster(graph, shape, beat_seconds=BEAT_SECONDS)
         ours = Ours(cluster)
         cluster.run(ours, until)
+        random = None
+        if len(graph) <= RANDOM_TASKS_MAX:
+            random = _play_rule(Randomly, graph, shape, entry.seed, until)
         return Result(
             entry=entry,
             ntasks=len(graph),
+            ninputs_max=max(map(len, graph.inputs)),
             floor_seconds=max(graph.critical_seconds(), graph.work_seconds / shape.nslots),
             plan_seconds=plan_seconds,
             plan_bytes=plan_bytes,
             ours=_outcome(cluster),
             formulas=_play_rule(Stealing, graph, shape, entry.seed, until),
-            random=_play_rule(Randomly, graph, shape, entry.seed, until),
+            random=random,
             us_per_task=ours.spent_ns / 1000 / len(graph),
+            us_per_step=ours.spent_ns / 1000 / ours.nsteps,
             longest_step_ms=ours.longest_ns / 1e6,
             longest_step=ours.longest_in,
             nreturned=ours.nreturned,

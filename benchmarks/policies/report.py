@@ -27,15 +27,21 @@ def line_of(results: Sequence[Result]) -> str:
         f"{middle(one.to_bound for one in results):8.2f}"
         f"{middle(one.ours.seconds / one.plan_seconds for one in results):8.2f}"
         f"{middle(one.to_formulas for one in results):10.2f}"
-        f"{middle(one.to_random for one in results):8.2f}"
+        f"{_or_dash(one.to_random for one in results):>8}"
         f"{'  >' if any(one.ours.was_given_up for one in results) else '   '}|"
         f"{middle(one.ours.bytes_moved for one in results) / 1e9:8.1f}"
         f"{middle(one.formulas.bytes_moved for one in results) / 1e9:9.1f}"
-        f"{middle(one.random.bytes_moved for one in results) / 1e9:8.1f}"
+        f"{_or_dash(one.random and one.random.bytes_moved / 1e9 for one in results):>8}"
         f"{middle(one.plan_bytes for one in results) / 1e9:7.1f}|"
         f"{middle(one.us_per_task for one in results):8.1f}"
         f"{longest.longest_step_ms:7.1f} ms {longest.longest_step}"
     )
+
+
+def _or_dash(values: Iterable[float | None]) -> str:
+    """The median, or a dash where nobody played."""
+    known = [value for value in values if value is not None]
+    return f"{median(known):.2f}" if known else "-"
 
 
 def summary_of(results: Sequence[Result]) -> Iterator[str]:
@@ -43,11 +49,12 @@ def summary_of(results: Sequence[Result]) -> Iterator[str]:
     worst = max(results, key=lambda one: one.to_formulas)
     moved = geometric_mean([(one.ours.bytes_moved + 1) / (one.formulas.bytes_moved + 1)
                             for one in results])  # fmt: skip
+    random = [one.to_random for one in results if one.to_random is not None]
     yield (
         f"{'':12}median {median([one.to_bound for one in results]):.3f} x bound; "
         f"geometric mean {geometric_mean([one.to_formulas for one in results]):.3f} x formulas, "
         f"worst {worst.to_formulas:.2f} ({worst.entry.graph}); "
-        f"{geometric_mean([one.to_random for one in results]):.3f} x random"
+        + (f"{geometric_mean(random):.3f} x random" if random else "random was not played")
     )
     yield (
         f"{'':12}bytes moved {moved:.2f} x formulas; "

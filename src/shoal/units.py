@@ -1,6 +1,7 @@
 """Seconds and bytes: from what people write to numbers, and back to what people read."""
 
 from datetime import timedelta
+from math import isfinite, isnan
 from operator import index
 
 from dask.utils import parse_bytes, parse_timedelta
@@ -25,12 +26,15 @@ def to_seconds(duration: float | str | timedelta) -> float:
     """
     if isinstance(duration, timedelta):
         return duration.total_seconds()
-    if isinstance(duration, str):
-        try:
-            return float(duration)
-        except ValueError:
-            return _parsed_seconds(duration)
-    return float(duration)
+    if not isinstance(duration, str):
+        return float(duration)
+    try:
+        seconds = float(duration)
+    except ValueError:
+        return _parsed_seconds(duration)
+    if isnan(seconds):
+        raise ValueError(f"{duration!r} is no duration, such as 2.5, 500ms or 5 minutes")
+    return seconds
 
 
 def to_nbytes(size: float | str) -> int:
@@ -39,7 +43,14 @@ def to_nbytes(size: float | str) -> int:
     Raises:
         ValueError: a text that is no number with a unit of size.
     """
-    return int(parse_bytes(size))
+    if not isinstance(size, str):
+        return int(size)
+    try:
+        if size.strip():  # dask takes nothing for one byte
+            return int(parse_bytes(size))
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(f"{size!r} is no size, such as 1000000, 50MB or 2 GiB")
 
 
 def to_count(name: str, value: object, least: int = 0) -> int:
@@ -72,19 +83,20 @@ def format_nbytes(nbytes: int) -> str:
 
 def format_seconds(seconds: float) -> str:
     """A duration for people: `"1.2 us"`, `"350 ms"`, `"12.0 s"`, `"3m 20s"`, `"2h 5m"`."""
-    if seconds < 0:
-        return "-" + format_seconds(-seconds)
-    if seconds >= HOUR:
+    if not isfinite(seconds):
+        return f"{seconds} s"
+    sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
+    if round(seconds) >= HOUR:
         hours, minutes = divmod(round(seconds / MINUTE), 60)
-        return f"{hours}h {minutes}m"
-    if seconds >= 2 * MINUTE:
+        return f"{sign}{hours}h {minutes}m"
+    if round(seconds, 1) >= 2 * MINUTE:
         minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes}m {rest}s"
-    if seconds >= 1:
-        return f"{seconds:.1f} s"
-    if seconds >= MILLISECOND:
-        return f"{seconds / MILLISECOND:.3g} ms"
-    return f"{seconds / MICROSECOND:.3g} us"
+        return f"{sign}{minutes}m {rest}s"
+    for unit_seconds, unit in ((MICROSECOND, "us"), (MILLISECOND, "ms")):
+        digits = f"{seconds / unit_seconds:.3g}"
+        if float(digits) < 1000:  # once it is rounded: 999.9 us are a millisecond
+            return f"{sign}{digits} {unit}" if float(digits) >= 0.01 else f"0 {unit}"
+    return f"{sign}{seconds:.1f} s"
 
 
 def _parsed_seconds(text: str) -> float:
@@ -92,3 +104,5 @@ def _parsed_seconds(text: str) -> float:
         return float(parse_timedelta(text))
     except KeyError:  # dask's word for an unknown unit
         raise ValueError(f"{text!r} has no unit of time, such as s, ms, minutes or hours") from None
+    except (ValueError, IndexError):
+        raise ValueError(f"{text!r} is no duration, such as 2.5, 500ms or 5 minutes") from None

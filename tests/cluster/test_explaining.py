@@ -17,6 +17,7 @@ def test_a_client_is_told_why_a_task_ran_where_it_did_and_what_another_waits_for
         await ask(wait(done))
         text = await ask(client.explain([done, stuck, "unknown"]))
         assert "'done' is memory:" in text
+        assert repr(text) == text
         assert "the least to do" in text
         assert "'stuck' is no-worker:" in text
         assert "it may run on nobody only, and none of that name or address is there" in text

@@ -99,7 +99,7 @@ def test_the_environment_is_read_as_dask_reads_it() -> None:
         ({"shoal.comm.connect-seconds": "5 parsecs"}, config.Comm, "no unit of time"),
         ({"shoal.comm.connect-seconds": 0}, config.Comm, "> 0"),
         ({"shoal.comm.backlog": "many"}, config.Comm, "Expected `int`"),
-        ({"shoal.comm.frame-bytes-max": "2 elephants"}, config.Comm, "byte unit"),
+        ({"shoal.comm.frame-bytes-max": "2 elephants"}, config.Comm, "is no size"),
         ({"distributed.worker.memory.target": 1.5}, config.Memory, "<= 1"),
         ({"shoal.comm.conect-seconds": 1}, config.Comm, "Did you mean connect-seconds?"),
         ({"shoal.dashboard.colour": 1}, config.Dashboard, "There are: link, "),

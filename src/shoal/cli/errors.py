@@ -31,6 +31,24 @@ class BadUsage(click.ClickException):
         click.echo(f"{self.command}: {self.format_message()}", file=file, err=file is None)
 
 
+class NoSuchSetting(click.ClickException):
+    """No setting has the word in its name that was asked for; exit code 1."""
+
+    def __init__(self, word: str, near: Sequence[str]) -> None:
+        """`near`: names that are written much like it."""
+        super().__init__(word)
+        self.word, self.near = word, list(near)
+
+    def format_message(self) -> str:
+        """The line, without the word that comes first."""
+        advice = (
+            f"Did you mean {' or '.join(self.near)}?"
+            if self.near
+            else "`shoal config` without a word shows all."
+        )
+        return f"No setting has {self.word!r} in its name. {advice}"
+
+
 class NoSchedulerNamed(ShoalError, ValueError):
     """A worker was started without a word about its scheduler."""
 

@@ -34,8 +34,8 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     from shoal.config.telling import tell_of_unheeded
     from shoal.deploy.child import configure_log, loop_factory
 
-    configure_log(logging.WARNING)
     try:
+        configure_log(logging.WARNING)
         tell_of_unheeded()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_until_signal(work()))

@@ -92,10 +92,13 @@ def read_tcp_address(text: str) -> str:
 
 
 def read_seconds(text: str) -> float:
-    """A duration in seconds.  Raises ValueError."""
+    """A duration in seconds, from 0 on.  Raises ValueError."""
     from shoal.units import to_seconds
 
-    return to_seconds(text)
+    seconds = to_seconds(text)
+    if seconds < 0:
+        raise ValueError(f"{text!r} is less than no time")
+    return seconds
 
 
 def read_memory(text: str) -> str | float:

@@ -446,3 +446,17 @@ class PluginOfNoKind(ShoalError, TypeError):
             "from SchedulerPlugin, WorkerPlugin or NannyPlugin, or say where it is to live: "
             "client.register_worker_plugin, register_scheduler_plugin or register_nanny_plugin."
         )
+
+
+class UnknownMeasure(ShoalError, ValueError):
+    """Something was to be sampled of workers' memory that there is not."""
+
+    def __init__(self, measure: str, known: tuple[str, ...]) -> None:
+        super().__init__(measure, known)
+        self.measure, self.known = measure, known
+
+    def __str__(self) -> str:
+        return (
+            f"There is no measure {self.measure!r} of workers' memory. There are: "
+            f"{', '.join(self.known)}."
+        )

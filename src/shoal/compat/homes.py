@@ -16,7 +16,7 @@ class Unbuilt(NamedTuple):
     """What to do instead."""
 
 
-_PAGE: Final = "The page at client.dashboard_link shows what runs."
+PAGE: Final = "The page at client.dashboard_link shows what runs."
 RUN: Final = (
     "Functions can be called instead: client.run_on_scheduler(function) in the scheduler, "
     "client.run(function) in workers."
@@ -50,7 +50,7 @@ HOMES: Final[dict[str, str | Unbuilt]] = {
     "futures_of": "shoal.client.future:futures_of",
     "get_client": "shoal.client.client:get_client",
     "get_task_metadata": "shoal.client.ended_tasks:get_task_metadata",
-    "get_task_stream": Unbuilt(_PAGE),
+    "get_task_stream": Unbuilt(PAGE),
     "get_worker": "shoal.worker.shell.context:get_worker",
     "InstallPlugin": "shoal.observe.plugins.installing:InstallPlugin",
     "KilledWorker": "shoal.errors:KilledWorker",
@@ -60,7 +60,7 @@ HOMES: Final[dict[str, str | Unbuilt]] = {
     "MultiLock": "shoal.client.coordination:MultiLock",
     "Nanny": "shoal.nanny.service:Nanny",
     "NannyPlugin": "shoal.observe.hooks:NannyPlugin",
-    "performance_report": Unbuilt(_PAGE),
+    "performance_report": Unbuilt(PAGE),
     "PipInstall": "shoal.observe.plugins.installing:PipInstall",
     "print": "shoal.observe.saying:print",
     "progress": "shoal.client.progress:progress",

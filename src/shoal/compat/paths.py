@@ -102,7 +102,12 @@ _HERE: Final[dict[str, dict[str, str]]] = {
     "distributed.exceptions": _homes(
         ("shoal.client.errors", "WorkersLate as WorkerStartTimeoutError")
     ),
-    "distributed.diagnostics": _homes(("shoal.observe.hooks", "SchedulerPlugin")),
+    "distributed.diagnostics": _homes(
+        ("shoal.client.sampling", "MemorySampler"),
+        ("shoal.compat.unbuilt", "GraphLayout"),
+        ("shoal.observe.hooks", "SchedulerPlugin"),
+    ),
+    "distributed.diagnostics.memory_sampler": _homes(("shoal.client.sampling", "MemorySampler")),
     "distributed.diagnostics.cluster_dump": _homes(
         ("shoal.observe.dumps", "DumpArtefact"),
         ("shoal.observe.plugins.dumping", "ClusterDump"),

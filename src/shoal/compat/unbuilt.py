@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
-from shoal.compat.homes import HOMES, Unbuilt
+from shoal.compat.homes import HOMES, PAGE, Unbuilt
 from shoal.errors import UnsupportedOption
 
 UNBUILT: Final[dict[str, str]] = {
     name: home.remedy for name, home in HOMES.items() if isinstance(home, Unbuilt)
-}
-"""Name → what to do instead.  A name that comes to be has a home in `homes.py` instead."""
+} | {"GraphLayout": PAGE}
+"""Name → what to do instead.  A name that comes to be has a home in `homes.py` instead.
+Those of one old module alone come last."""
 
 
 def __getattr__(name: str) -> Any:

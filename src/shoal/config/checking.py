@@ -99,3 +99,17 @@ def refuse_unknown(
                 "there is no such setting",
                 f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}.",
             )
+
+
+def refuse_value_of_section(name: str, given: Any) -> None:
+    """A value in place of a section would hide all that is set in it.
+
+    Raises:
+        SettingError: `given` is neither names and values nor nothing.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise SettingError(
+            name,
+            f"it is {given!r}, and there is a section of that name, which has settings in it",
+            "Set one of them: `shoal config` shows all.",
+        )

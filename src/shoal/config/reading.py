@@ -8,7 +8,7 @@ import msgspec
 
 from shoal.config import environment
 from shoal.config.base import Settings, setting_names
-from shoal.config.checking import checked, refuse_unknown
+from shoal.config.checking import checked, refuse_unknown, refuse_value_of_section
 from shoal.config.legacy import OLD_NAMES
 from shoal.config.sections import SECTIONS
 
@@ -16,8 +16,6 @@ S = TypeVar("S", bound=Settings)
 
 UNSET: Final[Any] = object()
 """In place of a value."""
-
-environment.enter()
 
 
 def read(section: type[S], **overrides: object) -> S:
@@ -55,6 +53,7 @@ def full_name_of(new: str) -> str:
 def look_up(new: str) -> tuple[str, Any]:
     """Under which name the setting `new`, without its `shoal.`, was given, and its value as it was
     written there; `UNSET` if it was not."""
+    environment.renew()
     full_name = f"shoal.{new}"
     value = dask.config.get(full_name, default=UNSET)
     if value is UNSET and new in OLD_NAMES:
@@ -64,7 +63,9 @@ def look_up(new: str) -> tuple[str, Any]:
 
 
 def _refuse_unknown(section: type[Settings]) -> None:
+    environment.renew()
     given = dask.config.get(f"shoal.{section.path}", default={})
+    refuse_value_of_section(f"shoal.{section.path}", given)
     if isinstance(given, Mapping):
         below = f"{section.path}."
         inside = [s.path[len(below) :] for s in SECTIONS if s.path.startswith(below)]

@@ -1,15 +1,21 @@
-"""Settings that were set and change nothing are told of, once in a process; see `unheeded.py`."""
+"""Settings that were set and change nothing are told of, once in a process.
+
+Those that are known (`unheeded.py`), and names that are none (`misspelt.py`).
+"""
 
 import logging
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import chain
 from typing import Any, Final
 
 import dask.config
 
+from shoal.config import environment
 from shoal.config.base import setting_names
-from shoal.config.checking import checked, refuse_unknown
+from shoal.config.checking import checked, refuse_unknown, refuse_value_of_section
 from shoal.config.errors import SettingError
+from shoal.config.misspelt import misspelt
 from shoal.config.reading import UNSET, look_up
 from shoal.config.sections import SECTIONS
 from shoal.config.unheeded import NOT_YET, UNHEEDED
@@ -21,7 +27,8 @@ _told: Final[dict[str, None]] = {}
 
 
 def tell_of_unheeded() -> None:
-    """Log a warning for each setting that is away from its default and changes nothing.
+    """Log a warning for each setting that is away from its default and changes nothing, and for
+    each name below `distributed.` that is no setting.
 
     For whoever has the user's ear: a client, a cluster, a command.  The services that these start
     say nothing, as they would all say the same.
@@ -32,6 +39,7 @@ def tell_of_unheeded() -> None:
 
     Cost: some 0.2 ms, if anything is set at all, as it is where the drop-in is installed.
     """
+    environment.renew()
     if not dask.config.config.get("distributed") and not dask.config.config.get("shoal"):
         return
     refuse_unknown_sections()
@@ -48,15 +56,28 @@ def tell_of_unheeded() -> None:
             "it is False, and what clients have the scheduler run is pickled all the same",
             "Leave it out: nobody is let in without the token.",
         )
-    for name, said in unheeded():
+    for name, said in chain(unheeded(), unknown()):
         if name not in _told:
             _told[name] = None
             logger.warning("%s", said)
 
 
+def unknown() -> Iterator[tuple[str, str]]:
+    """The full name of what is set below `distributed.` and is no setting, and a sentence."""
+    for name, near in misspelt(dask.config.config.get("distributed")):
+        advice = (
+            f"Did you mean {' or '.join(near)}?"
+            if near
+            else "`shoal config` shows all that there are."
+        )
+        yield name, f"There is no setting {name}: what is set there changes nothing. {advice}"
+
+
 def refuse_unknown_sections() -> None:
     """Raise SettingError where something is set below `shoal.` that is no section."""
+    environment.renew()
     given = dask.config.config.get("shoal")
+    refuse_value_of_section("shoal", given)
     if isinstance(given, Mapping):
         refuse_unknown("", given, [section.path.partition(".")[0] for section in SECTIONS], ())
 

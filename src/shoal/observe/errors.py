@@ -237,3 +237,17 @@ class NoConversation(ShoalError, RuntimeError):
             "This operation is a conversation, and whoever calls it has no connection of its own. "
             f"Call it over one: `async with rpc({self.service!r}) as service: ...`."
         )
+
+
+class UnusableMemoryLimit(ShoalError, ValueError):
+    """A worker was to have a limit of memory that makes no sense."""
+
+    def __init__(self, limit: object, why: str) -> None:
+        super().__init__(limit, why)
+        self.limit, self.why = limit, why
+
+    def __str__(self) -> str:
+        return (
+            f"memory_limit={self.limit} can't be: {self.why}. Say bytes, a text such as "
+            '"2 GiB", a fraction of the host\'s memory up to 1, "auto", or 0 for no limit.'
+        )

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
+import sys
 from functools import cache
+from math import isfinite
 from typing import Final
 
 import psutil
 from dask.system import CPU_COUNT
 
 from shoal.observe.containers import UNLIMITED, Groups, Memory
-from shoal.units import format_nbytes, to_nbytes
+from shoal.observe.errors import UnusableMemoryLimit
+from shoal.units import MIB, format_nbytes, to_count, to_nbytes
 
 logger = logging.getLogger("shoal.worker.memory")
+
+_FRACTION_BYTES_MIN: Final = MIB
+"""From here on a number that is not whole is bytes all the same: a share that was reckoned."""
 
 _LIMITS_OF_PROCESSES: Final = ("RLIMIT_RSS", "RLIMIT_AS", "RLIMIT_DATA")
 
@@ -53,16 +59,18 @@ def thread_count(asked: int | None) -> int:
     """How many tasks a worker runs at once: as asked, or one for each CPU if None.
 
     Raises:
+        TypeError: no whole number.
         ValueError: fewer than one.
     """
     if asked is None:
         return cpu_count()
-    if asked < 1:
+    nthreads = to_count("nthreads", asked, least=-sys.maxsize)
+    if nthreads < 1:
         raise ValueError(
             f"A worker needs at least one thread, so nthreads={asked} can't be. Leave it out for "
             "one thread for each CPU."
         )
-    return asked
+    return nthreads
 
 
 def host_memory_bytes(groups: Groups | None = None) -> int:
@@ -99,7 +107,8 @@ def memory_limit_bytes(limit: str | float | None, nthreads: int, *, warns: bool 
         warns: in the log, if it is more than there is.
 
     Raises:
-        ValueError: a text that is no size.
+        UnusableMemoryLimit: no size, less than nothing, or a number with a fraction that is more
+            than 1 and too little for bytes (a ValueError).
     """
     total = host_memory_bytes()
     asked = asked_memory_bytes(limit, nthreads, cpu_count(), total)
@@ -116,18 +125,33 @@ def memory_limit_bytes(limit: str | float | None, nthreads: int, *, warns: bool 
 def asked_memory_bytes(limit: str | float | None, nthreads: int, ncores: int, total: int) -> int:
     """As `memory_limit_bytes`, of `ncores` CPUs and `total` bytes of memory; it may be more than
     there is."""
-    if limit is None or limit == 0:
+    if limit is None:
         return 0
-    if not isinstance(limit, str) and limit < 0:
-        raise ValueError(
-            f"A worker can't have less than no memory, so memory_limit={limit} can't be. Say "
-            'bytes, a text such as "2 GiB", a fraction of the host\'s memory, or 0 for no limit.'
-        )
     if limit == "auto":
         return int(total * min(1.0, nthreads / ncores))
-    if isinstance(limit, str):
-        try:
-            limit = float(limit)
-        except ValueError:
-            return to_nbytes(limit)
-    return int(total * limit) if limit <= 1 else int(limit)
+    try:
+        number = float(limit)
+    except ValueError:
+        return _nbytes_of_text(str(limit))
+    except TypeError:
+        raise UnusableMemoryLimit(limit, "that is no size") from None
+    if not isfinite(number):
+        raise UnusableMemoryLimit(limit, "that is no number")
+    if 1 < number < _FRACTION_BYTES_MIN and number != int(number):
+        raise UnusableMemoryLimit(limit, "fractions of the host's memory end at 1")
+    return _not_negative(limit, int(total * number) if number <= 1 else int(number))
+
+
+def _nbytes_of_text(text: str) -> int:
+    """A size with a unit; "1 B" is no fraction."""
+    try:
+        nbytes = to_nbytes(text)
+    except ValueError:
+        raise UnusableMemoryLimit(text, "that is no size") from None
+    return _not_negative(text, nbytes)
+
+
+def _not_negative(limit: object, nbytes: int) -> int:
+    if nbytes < 0:
+        raise UnusableMemoryLimit(limit, "no worker can have less than no memory")
+    return nbytes

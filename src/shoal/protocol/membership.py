@@ -1,6 +1,6 @@
 """What clients ask about who is there, and have done about it: wait for workers, let them go.
 
-Free tags: 269.
+No tag is free.
 """
 
 from shoal.protocol.messages import Message, Part
@@ -84,6 +84,12 @@ class TimeIsOver(Message, frozen=True, tag=264):
     patience_seconds: float
 
 
+class LeavingChanged(Message, frozen=True, tag=269):
+    """This worker is given nothing more, and stays connected; or it is to work again after all."""
+
+    is_leaving: bool
+
+
 class TerminateCluster(Message, frozen=True, tag=119):
     """Close every worker, then the scheduler."""
 
@@ -100,4 +106,5 @@ SUBJECT = Subject(
         TerminateCluster: None,
     },
     from_worker={ResourcesChanged: UNANSWERED, TimeIsOver: UNANSWERED},
+    to_worker={LeavingChanged: UNANSWERED},
 )

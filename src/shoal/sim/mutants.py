@@ -99,6 +99,12 @@ MUTANTS: Final = (
         "",
     ),
     Mutant(
+        "no run goes on where what was read fills memory",
+        "shoal.worker.machine.memory",
+        "            state.excepted = run\n",
+        "            pass\n",
+    ),
+    Mutant(
         "a freed input is pulled from under a run",
         "shoal.worker.machine.forgetting",
         "            if replica.npins:\n",
@@ -113,8 +119,8 @@ MUTANTS: Final = (
     Mutant(
         "a value is let go of though a run has begun to use it",
         "shoal.worker.machine.spilling",
-        "    if replica.npins and (state.pause is None or replica.task in _in_use(state)):\n",
-        "    if False:\n",
+        "    if replica.npins and not (_are_held_back(state) and ",
+        "    if False and (",
     ),
     Mutant(
         "nobody is told of a lost file",

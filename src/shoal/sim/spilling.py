@@ -8,9 +8,17 @@ from shoal.sim.specs import Value
 from shoal.sim.stage import Stage
 from shoal.worker.machine.effects import Evict, ReadBack, Write
 from shoal.worker.machine.step import WorkerMachine
+from shoal.worker.model.entities import HANDED, OVER, WAITING, Run
 
 DISK_SECONDS: Final = 0.003
 """What it takes to write or to read a value."""
+
+
+FILLING_NBYTES: Final = 10**6
+"""Where so much is to leave memory, whatever is read fills it again, and the worker pauses."""
+
+FULL_SECONDS: Final = 0.01
+"""After this it is seen whether the run has ended that values were read for."""
 
 
 class Owner(Protocol):
@@ -19,6 +27,7 @@ class Owner(Protocol):
     stage: Stage
     machine: WorkerMachine
     store: dict[TaskId, Value]
+    short_until: float  # whatever is read
 
     def when_awake(self, action: Callable[..., None], *arguments: object) -> None:
         """Do it now, or once the process is no longer frozen; never if it died."""
@@ -101,7 +110,33 @@ class Disk:
             owner.machine.value_not_read(effect, now)
         elif owner.machine.value_read(effect, now):
             owner.store[task] = self.files[task]
+            if self._short_nbytes >= FILLING_NBYTES and now < self._short_until:
+                self._fill()
         owner.perform()
+
+    def _fill(self) -> None:
+        """What was read fills memory, and nothing but its run's end makes room."""
+        owner = self._owner
+        state = owner.machine.state
+        if state.pause is not None:
+            return
+        owner.machine.pause("what was read fills memory", owner.stage.world.now)
+        owner.perform()
+        runs = [*state.runs.values(), *state.older_runs.values()]
+        has_begun = any(run.state == HANDED for run in runs)
+        if not has_begun and state.excepted is None and any(_is_read_for(run) for run in runs):
+            owner.fail("one run goes on though memory is short", "holds back all that it read for")
+        owner.stage.world.after(FULL_SECONDS, owner.when_awake, self._go_on_if_done)
+
+    def _go_on_if_done(self) -> None:
+        """The run that went on has ended, or there was none: memory is free."""
+        owner = self._owner
+        excepted = owner.machine.state.excepted
+        if excepted is not None and excepted.state != OVER:
+            owner.stage.world.after(FULL_SECONDS, owner.when_awake, self._go_on_if_done)
+        elif owner.short_until <= owner.stage.world.now:
+            owner.machine.resume("what was read is gone", owner.stage.world.now)
+            owner.perform()
 
     def serve(self, task: TaskId) -> Value | None:
         """For a peer or a client; None: it was lost."""
@@ -127,3 +162,12 @@ class Disk:
         self._nworked += 1
         is_over = self._owner.stage.world.now >= self._short_until
         return bool(self._bad_every) and not is_over and self._nworked % self._bad_every == 0
+
+
+def _is_read_for(run: Run) -> bool:
+    """Whether it waits for nothing but memory, and for inputs that are on disk, or were."""
+    places = [replica.residence for replica in run.pins]
+    is_from_disk = any(
+        each is not None and (each.has_file or not each.in_memory) for each in places
+    )
+    return run.state == WAITING and not run.wants and is_from_disk

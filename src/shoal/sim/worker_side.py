@@ -6,7 +6,7 @@ from typing import Final, assert_never
 
 from shoal.ids import CodeId, Epoch, Key, TaskId
 from shoal.protocol.actors import ActorsLost
-from shoal.protocol.membership import TimeIsOver
+from shoal.protocol.membership import LeavingChanged, TimeIsOver
 from shoal.protocol.memory import WantsReplacement
 from shoal.protocol.messages import (
     Failure,
@@ -109,7 +109,7 @@ class WorkerActor:
         self._rejoining: deque[Callable[[], None]] = deque()
         self._nbeats = 0
         self._frozen_until = 0.0
-        self._short_until = 0.0
+        self.short_until = 0.0
         self._deferred: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self.end: End
 
@@ -143,7 +143,7 @@ class WorkerActor:
 
     def be_short(self, until: float, leaks: bool) -> None:
         """Its memory is short, and nothing is begun until then."""
-        self._short_until = max(self._short_until, until)
+        self.short_until = max(self.short_until, until)
         self.machine.pause("the plan says so", self.stage.world.now)
         self.perform()
         if leaks and not self.end.is_closed:
@@ -153,7 +153,7 @@ class WorkerActor:
         self.stage.world.at(until, self.when_awake, self._go_on)
 
     def _go_on(self) -> None:
-        if self._short_until <= self.stage.world.now:
+        if self.short_until <= self.stage.world.now:
             self.machine.resume("the plan says so", self.stage.world.now)
             self.perform()
 
@@ -201,7 +201,9 @@ class WorkerActor:
             elif isinstance(message, WorkerWelcome):
                 self._inline_bytes_max = message.inline_bytes_max
                 self._beat(end, message.heartbeat_seconds)
-        heard = [message for message in batch if not isinstance(message, ActorsLost)]
+        heard = [
+            message for message in batch if not isinstance(message, ActorsLost | LeavingChanged)
+        ]
         self.machine.receive(heard, self.stage.world.now)
         self.perform()
 

@@ -15,6 +15,7 @@ from shoal.protocol.keys import to_text
 from shoal.protocol.limits import PlacesHeld, TasksStranded
 from shoal.protocol.logs import ForwardLogsOf
 from shoal.protocol.looking import MemberJoined, MemberLeft, Members
+from shoal.protocol.membership import LeavingChanged
 from shoal.protocol.memory import AllPaused
 from shoal.protocol.messages import (
     AcquireReplicas,
@@ -89,6 +90,8 @@ class Names:
                 yield f"forward {message.logger} from {message.level} as {message.topic}"
             case Shutdown():
                 yield f"shut down: {message.reason}"
+            case LeavingChanged():
+                yield "it is given nothing more" if message.is_leaving else "it is given work again"
             case ActorsLost():
                 yield f"actors on {place(message.address)} are lost: {message.why}"
             case _:

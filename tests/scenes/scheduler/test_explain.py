@@ -5,6 +5,7 @@ import ast
 from shoal.protocol.memory import PauseChanged
 from shoal.protocol.messages import TaskOptions
 from shoal.protocol.placement import ExplainTasks
+from shoal.scheduler.policies.causes import Causes
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -22,9 +23,67 @@ def test_a_waiting_task_names_its_nearest_input(scene: Scene) -> None:
     scene.submit(x=[], y=["x"], z=["y"])
     assert explained(scene, "z") == [
         "'z' is waiting:",
-        "it waits for 1 of 1 inputs; the nearest is 'y' (waiting)",
-        "before that one are 1 more in a row, 1.0 s in all",
+        "it waits for 1 of 1 inputs; next is 'x' (processing on worker a), 2 steps back",
+        "'x': worker a runs it, or fetches what it needs (no such task has ended yet)",
+        "with that one 2 tasks in a row go before it, of kinds of which none has ended yet",
     ]
+
+
+def test_what_is_known_of_a_row_of_tasks_is_added_up(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x0=[])
+    scene.finish("x0", seconds=2.0)
+    scene.submit(x1=[], y=["x1"], z=["y"])
+    assert explained(scene, "z")[2:] == [
+        "'x1': worker a runs it, or fetches what it needs; such take 2.0 s",
+        "with that one 2 tasks in a row go before it, 2.0 s of work without 1 of kinds of which "
+        "none has ended yet",
+    ]
+
+
+def test_of_all_that_a_task_waits_for_the_one_that_nobody_may_run_is_named(scene: Scene) -> None:
+    """It is neither the first input nor a near one, and the others run."""
+    scene.workers("a")
+    scene.submit(gpu=[], options=TaskOptions(resources={"GPU": 1.0}))
+    scene.submit(x=[], u=["x", "gpu"], v=["x"], w=["v", "u"])
+    scene.advance(2.0)
+    assert explained(scene, "w") == [
+        "'w' is waiting:",
+        "it waits for 2 of 2 inputs; what keeps it is 'gpu' (no-worker), 2 steps back",
+        "'gpu': it needs GPU=1 of one worker, and none has so much, for 2.0 s now; the most that "
+        "one has: GPU=0",
+    ]
+
+
+def test_what_a_limit_keeps_weighs_more_than_what_runs(scene: Scene) -> None:
+    scene.workers("a", nthreads=4)
+    scene.submit(p=[], q=[], options=TaskOptions(limits={"db": 1}))
+    scene.submit(x=[], y=["x", "q"])
+    assert explained(scene, "y")[1:3] == [
+        "it waits for 2 of 2 inputs; what keeps it is 'q' (queued)",
+        "'q': of the tasks that name 'db' no more may run at once: 1 do",
+    ]
+
+
+def test_a_value_that_is_not_there_yet_weighs_more_than_what_runs(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.scatter("v")
+    scene.submit(y=["x"], z=["y", "v"])
+    lines = explained(scene, "z")
+    assert "'v'" in lines[1]
+
+
+def test_so_many_tasks_are_looked_at_and_no_more_for_all_that_is_asked(scene: Scene) -> None:
+    scene.workers("a")
+    leaves = [f"x{i}" for i in range(10)]
+    scene.submit(**{key: [] for key in leaves}, y=leaves)
+    causes = Causes(scene.machine.state, lambda task: False, nlooks_max=4)
+    cause, is_all = causes.of(scene.task("y"))
+    assert cause is not None
+    assert cause.task is scene.task("x0")
+    assert not is_all
+    assert causes.of(scene.task("y")) == (None, False)
 
 
 def test_a_queued_task_says_how_many_go_before_it(scene: Scene) -> None:
@@ -35,6 +94,44 @@ def test_a_queued_task_says_how_many_go_before_it(scene: Scene) -> None:
         "the 1 threads of worker a have enough to do",
         "3 queued tasks go before it",
     ]
+
+
+def test_tasks_that_may_take_much_memory_count_though_they_wait_elsewhere(scene: Scene) -> None:
+    """Nothing is known of their kind, so that they are in a queue of their own."""
+    scene.join("a", memory_limit=8 << 30)
+    scene.submit(**{f"x{i}": [] for i in range(6)})
+    assert scene.machine.state.footprints.queues
+    assert not scene.machine.state.queue.nentries
+    assert explained(scene, "x5")[-1] == "3 queued tasks go before it"
+
+
+def test_of_tasks_with_a_limit_those_alike_go_before_it(scene: Scene) -> None:
+    scene.workers("a", nthreads=4)
+    scene.submit(**{f"x{i}": [] for i in range(4)}, options=TaskOptions(limits={"db": 1}))
+    assert explained(scene, "x3") == [
+        "'x3' is queued:",
+        "of the tasks that name 'db' no more may run at once: 1 do",
+        "2 queued tasks that need the same go before it",
+    ]
+
+
+def test_turns_of_other_clients_are_told_with_the_weights() -> None:
+    scene = Scene(shares={"d*": 3.0})
+    scene.workers("a")
+    scene.submit(**{f"p{i}": [] for i in range(20)})
+    scene.submit(**{f"q{i}": [] for i in range(20)}, client="d")
+    [*_, ahead, turns] = explained(scene, "p19")
+    assert ahead == "37 queued tasks go before it"
+    assert turns == (
+        "clients take turns, and of the 37 next before it 20 are other clients'; their weights: "
+        "c 1, d 3"
+    )
+
+
+def test_a_client_that_is_alone_hears_of_no_turns(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(**{f"x{i}": [] for i in range(6)})
+    assert not [line for line in explained(scene, "x5") if "turns" in line]
 
 
 def test_without_workers_that_is_the_reason(scene: Scene) -> None:
@@ -85,8 +182,8 @@ def test_a_placed_task_says_what_goes_before_it_and_why_it_is_there(scene: Scene
     scene.submit(**{f"y{i}": ["x"] for i in range(4)})
     assert explained(scene, "y3") == [
         "'y3' is placed (processing):",
-        "it is placed on worker a and not sent: 3 tasks go before it there, 1.5 s of work; "
-        "another worker may take it",
+        "it is placed on worker a and not sent: 3 tasks go before it there, of kinds of which "
+        "none has ended yet; another worker may take it",
         "placed just now on worker a: it held inputs, and there it was expected to begin first",
     ]
 
@@ -97,7 +194,7 @@ def test_a_sent_task_says_what_it_fetches(scene: Scene) -> None:
     scene.finish("x", nbytes=1 << 20)
     scene.submit(y=["x"], options=TaskOptions(workers=["b"]))
     assert explained(scene, "y")[1:3] == [
-        "worker b runs it, or fetches what it needs; such take 500 ms",
+        "worker b runs it, or fetches what it needs (no such task has ended yet)",
         "1 inputs come from elsewhere, 1.00 MiB from worker a",
     ]
 

@@ -426,7 +426,8 @@ def test_a_task_that_fills_every_worker_fails_with_numbers(scene: Scene) -> None
     error = from_failure(failure)
     assert isinstance(error, KilledWorker)
     assert isinstance(error, MemoryError)
-    assert "2 died as they ran it, and nothing else ran there" in str(error)
+    assert "2 died as they ran it; the last was tcp://b:1 (signal 9).\n" in str(error)
+    assert "Their memory was full, and nothing else ran there:\n" in str(error)
     assert "tcp://b:1, at 2.80 GiB or more of its 3.00 GiB" in str(error)
     assert scene.machine.state.footprints.overfilled
     scene.release("x")

@@ -1,6 +1,7 @@
 """Where tasks run, and how idle workers get something to do."""
 
 from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
+from shoal.scheduler.machine.filling import SENDS_MAX
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -245,3 +246,30 @@ def test_a_task_that_waits_for_others_leaves_room_for_one_more(scene: Scene) -> 
     assert scene.take() == ["c: y in memory at a"]  # what was out counts again
     scene.finish("z")
     assert scene.take() == ["c: z in memory at a", "a: run w #1"]
+
+
+def test_very_many_tasks_are_sent_in_several_steps(scene: Scene) -> None:
+    """As when a kind becomes known of which each worker had one."""
+    keys = [f"x{number}" for number in range(SENDS_MAX + 100)]
+    scene.join("a", nthreads=len(keys))
+    scene.submit(**{key: [] for key in keys})
+    assert scene.worker("a").nsent == SENDS_MAX
+    scene.advance(0.0)
+    assert scene.worker("a").nsent == len(keys)
+
+
+def test_who_was_asked_for_work_in_vain_is_not_asked_next(scene: Scene) -> None:
+    """Three have nothing that another may have; the fourth has something for it."""
+    for name in "adeg":
+        scene.join(name)
+        pinned = [f"{name}{number}" for number in range(20)]
+        scene.submit(**{key: [] for key in pinned}, options=TaskOptions(workers=[name]))
+    scene.submit(x=[], options=TaskOptions(workers=["g"], priority=1))
+    scene.finish("g0", nbytes=100)
+    scene.finish("x", nbytes=100)
+    scene.submit(y=["x"])
+    assert scene.task("y").worker is scene.worker("g")
+    scene.join("b")
+    scene.take()
+    scene.advance(0.1)
+    assert scene.task("y").worker is scene.worker("b")

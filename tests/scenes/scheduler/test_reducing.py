@@ -199,6 +199,7 @@ def test_much_is_looked_at_in_several_steps(scene: Scene) -> None:
     keys = [f"x{number}" for number in range(reducing.LOOKS_MAX)]
     scene.join("a", nthreads=len(keys))
     scene.submit(**{key: [] for key in keys})
+    scene.advance(0.0)  # they are too many to be sent in one step
     scene.finish(*keys)
     scene.join("b")
     scene.holds("b", *keys)

@@ -4,6 +4,7 @@ from shoal.ids import Key
 from shoal.protocol.holding import ReplicateTasks
 from shoal.protocol.membership import Closing, RetireWorkers, TimeIsOver
 from shoal.protocol.messages import ReplicasGone, TaskOptions, WorkerHeartbeat
+from shoal.scheduler.machine.copying import LOOKS_MAX
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -154,9 +155,24 @@ def test_one_that_is_not_to_be_removed_stays_and_gets_nothing(scene: Scene) -> N
     held_by_a(scene)
     retire(scene, "a", removes=False)
     scene.holds("b", "x")
-    assert scene.take() == ["b: copy x from a", "c: answer {'a': ''}", "a: free x"]
+    assert scene.take() == [
+        "a: it is given nothing more",
+        "b: copy x from a",
+        "c: answer {'a': ''}",
+        "a: free x",
+    ]
     scene.submit(y=[], z=[], u=[], v=[])
     assert all(line.startswith("b:") for line in scene.take())
+
+
+def test_one_that_nobody_relieves_is_told_that_it_works_again(scene: Scene) -> None:
+    held_by_a(scene)
+    retire(scene, "a", removes=False, patience=2.0)
+    scene.take()
+    scene.advance(2.1)
+    [again, answer] = scene.take()
+    assert again == "a: it is given work again"
+    assert answer.startswith("c: answer {'a': 'what only it holds was not taken in time'")
 
 
 def test_nobody_waits_for_a_client_that_has_gone(scene: Scene) -> None:
@@ -353,3 +369,26 @@ def test_who_gets_one_copy_after_the_other_is_waited_for(scene: Scene) -> None:
     scene.holds("b", keys[-1])
     assert scene.take()[0] == "a: shut down: it was retired"
     assert not scene.machine.state.copies.arrived_at
+
+
+def test_very_many_results_are_looked_at_in_several_steps_and_none_is_lost(scene: Scene) -> None:
+    """Who has them does not go before the last of them was seen to."""
+    keys = [f"x{n}" for n in range(LOOKS_MAX + 100)]
+    scene.workers("a")
+    scene.submit(**{key: [] for key in keys})
+    for key in keys:
+        scene.finish(key)
+    scene.join("b")
+    scene.take()
+    retire(scene, "a")
+    copies = scene.machine.state.copies
+    assert len(copies.on_way) == LOOKS_MAX
+    scene.holds("b", *keys[:LOOKS_MAX])
+    assert not copies.on_way
+    assert scene.worker("a").address in scene.machine.state.workers
+    scene.advance(0.0)
+    assert list(copies.on_way) == [scene.task(key) for key in keys[LOOKS_MAX:]]
+    scene.take()
+    scene.holds("b", *keys[LOOKS_MAX:])
+    assert scene.take() == ["a: shut down: it was retired", "c: answer {'a': ''}"]
+    assert len(scene.worker("b").has_what) == len(keys)

@@ -86,6 +86,35 @@ def test_it_is_told_again_after_some_minutes(scene: Scene) -> None:
     assert scene.take() == ["c: z and 0 stranded: {'mem': 2.0}, 1 workers"]
 
 
+def test_once_what_was_told_of_waits_no_more_another_is_told_of(scene: Scene) -> None:
+    """Its input was there before; the first such task was given up meanwhile."""
+    scene.workers("a")
+    scene.submit(i=[])
+    scene.finish("i")
+    scene.submit(x=["i"], options=needs(GPU=1.0))
+    scene.advance(3.1)
+    scene.release("x")
+    scene.take()
+    scene.submit(y=["i"], options=needs(GPU=1.0))
+    scene.advance(3.1)
+    assert scene.take() == ["c: y and 0 stranded: {'GPU': 1.0}, 1 workers"]
+    scene.submit(z=["i"], options=needs(GPU=1.0))
+    scene.advance(10)
+    assert scene.take() == []
+
+
+def test_who_gives_up_again_and_again_is_not_told_each_time(scene: Scene) -> None:
+    scene.workers("a")
+    told = []
+    for i in range(40):
+        scene.submit(**{f"x{i}": []}, options=needs(GPU=1.0))
+        scene.advance(3.1)
+        scene.release(f"x{i}")
+        scene.heartbeat("a")
+        told += [line for line in scene.take() if "stranded" in line]
+    assert len(told) == 20
+
+
 def test_not_too_much_is_told_to_one_client(scene: Scene) -> None:
     scene.workers("a")
     for i in range(100):

@@ -51,6 +51,7 @@ from shoal.worker.model.entities import (
     Run,
     RunEnded,
 )
+from shoal.worker.policies.room import Room
 
 FAILURE = Failure(b"", "no")
 
@@ -225,6 +226,28 @@ class Scene:
         self.machine.value_lost(number_of(task), self.now)
         self._perform()
 
+    def limit(self, bound: int, **kinds: int) -> None:
+        """Nothing is let in that would take the process above this; what runs are known to take."""
+        room = Room(bound, self.machine.state.settings.nthreads, kinds, lambda run: run.key)
+        self.machine.limit_memory(room)
+        self.look(0)
+
+    def look(self, process: int, grown: int = 0) -> None:
+        """The process has so much, of which runs that go on have taken some."""
+        self.machine.looked(process, grown, self.now)
+        self._perform()
+
+    @property
+    def lacking(self) -> int:
+        """What the first lacks that waits for room."""
+        room = self.machine.state.room
+        return 0 if room is None else room.lacking_bytes
+
+    def let_in(self) -> None:
+        """No more room can be made."""
+        self.machine.let_in()
+        self._perform()
+
     def hold(self) -> None:
         """Results come faster than they are written."""
         self.machine.hold(self.now)
@@ -278,10 +301,11 @@ class Scene:
         self._perform()
 
     def _perform(self) -> None:
-        for effect in self.machine.take_effects():
-            self.said += self._words(effect)
-            if isinstance(effect, HoldRuns):
-                self._hold(effect.runs)
+        while effects := self.machine.take_effects():
+            for effect in effects:
+                self.said += self._words(effect)
+                if isinstance(effect, HoldRuns):
+                    self._hold(effect.runs)
         assert list(self.machine.broken_invariants()) == []
 
     def _words(self, effect: Effect) -> list[str]:

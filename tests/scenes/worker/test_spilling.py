@@ -94,7 +94,7 @@ def test_inputs_may_be_on_disk_and_at_peers(scene: Scene) -> None:
     on_disk(scene, "a", "b")
     scene.run("y#1", a=None, p="A")
     scene.run("z#1", b=None, q="A")
-    assert scene.take() == ["ask A for p", "read a", "ask A for q", "read b"]
+    assert scene.take() == ["read a", "ask A for p", "read b", "ask A for q"]
     scene.arrive("A", "p")
     assert scene.take() == ["say added p"]
     scene.read("a")

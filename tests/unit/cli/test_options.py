@@ -172,3 +172,25 @@ def test_errors_survive_pickle_and_say_the_same(error):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error) != ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "worker tcp://127.0.0.1:1 --memory-limit -5",
+        "worker tcp://127.0.0.1:1 --memory-limit -1GiB",
+        "worker tcp://127.0.0.1:1 --memory-limit 1.5",
+        "worker tcp://127.0.0.1:1 --memory-limit inf",
+        "worker tcp://127.0.0.1:1 --lifetime -3s",
+        "worker tcp://127.0.0.1:1 --lifetime= ",
+        "worker tcp://127.0.0.1:1 --death-timeout nan",
+        "worker tcp://127.0.0.1:1 --death-timeout -1",
+        "worker tcp://127.0.0.1:1 --worker-port x",
+        "scheduler --idle-timeout= ",
+    ],
+)
+def test_a_quantity_that_makes_no_sense_is_bad_usage_before_anything_starts(line):
+    result = invoke(*line.strip().split(" "))
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert "Invalid value for '--" in result.stderr

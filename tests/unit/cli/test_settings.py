@@ -1,6 +1,7 @@
 """`shoal config` tells what is set, where, and what it means."""
 
 import dask
+import pytest
 from click.testing import CliRunner
 
 from shoal import config
@@ -44,3 +45,29 @@ def test_a_section_that_there_is_not_is_refused_in_one_line():
     assert result.exit_code == 2
     assert "shoal.com can't be used" in result.stderr
     assert "Did you mean comm?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("targett", "shoal.worker.memory.target-ratio"),
+        ("shoal.comm.conect-seconds", "shoal.comm.connect-seconds"),
+        ("distributed.worker.memory.targett", "distributed.worker.memory.target"),
+        ("dashbord", "shoal.dashboard.link"),
+        ("xyzzy", "without a word shows all"),
+    ],
+)
+def test_a_word_that_no_name_has_is_told_with_those_that_are_near(word, meant):
+    result = shown(word)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert f"No setting has {word!r} in its name." in result.stderr
+    assert meant in result.stderr
+
+
+def test_what_is_set_and_is_no_setting_is_shown_as_such():
+    with dask.config.set({"distributed.worker.memory.targett": 0.5}):
+        result = shown("targett")
+    assert result.exit_code == 0
+    assert "targett: 0.5 (changes nothing)" in result.stdout
+    assert "Did you mean distributed.worker.memory.target?" in result.stdout

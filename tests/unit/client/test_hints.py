@@ -3,6 +3,7 @@
 import functools
 import logging
 import pickle
+import time
 
 import pytest
 
@@ -65,7 +66,10 @@ class Made:
         (takes_all, []),
         (Made, ["limits"]),
         (functools.partial(takes_it, 1), ["memory"]),
-        (dict, []),  # of some builtins nobody can tell
+        (dict, []),  # of what is written in C nobody can tell
+        (functools.partial(dict), []),
+        (time.sleep, ["limits", "memory"]),
+        (functools.partial(time.sleep, 1), ["limits", "memory"]),
         (3, []),
     ],
 )

@@ -104,6 +104,32 @@ def test_a_variable_without_a_section_is_no_setting():
     assert dask.config.config == before
 
 
+def test_variables_count_when_the_configuration_is_read_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(dask.config, "paths", [str(tmp_path)])
+    monkeypatch.setenv("SHOAL_COMM__BACKLOG", "3")
+    for _ in range(2):
+        dask.config.refresh()
+        assert config.read(config.Comm).backlog == 3
+    dask.config.set({"shoal.comm.backlog": 4})
+    assert config.read(config.Comm).backlog == 4
+
+
+def test_a_variable_that_hides_the_setting_of_another_is_refused_and_both_are_named(monkeypatch):
+    monkeypatch.setenv("DASK_SHOAL__COMM", "3")
+    monkeypatch.setenv("SHOAL_COMM__BACKLOG", "3")
+    dask.config.refresh()
+    with pytest.raises(config.SettingError, match=r"DASK_SHOAL__COMM sets .*SHOAL_COMM__BACKLOG"):
+        config.read(config.Worker)
+
+
+def test_a_value_in_place_of_a_section_is_refused():
+    with (
+        dask.config.set({"shoal": {"comm": 3}}),
+        pytest.raises(config.SettingError, match=r"shoal\.comm can't be used: it is 3"),
+    ):
+        config.read(config.Comm)
+
+
 def test_the_command_tells_defaults_from_what_was_set(capsys):
     with dask.config.set({"distributed.scheduler.worker-ttl": "7s"}):
         settings(["scheduler"], standalone_mode=False)

@@ -12,8 +12,9 @@ from shoal import config
 from shoal.compat.defaults import OTHERWISE, old_defaults
 from shoal.config.errors import SettingError
 from shoal.config.legacy import LEGACY
+from shoal.config.misspelt import OF_OTHERS
 from shoal.config.reading import full_name_of
-from shoal.config.telling import is_same, tell_of_unheeded, unheeded
+from shoal.config.telling import is_same, tell_of_unheeded, unheeded, unknown
 from shoal.config.unheeded import CARRIED, NOT_YET, UNHEEDED
 
 THEIRS: dict[str, Any] = json.loads(
@@ -103,7 +104,37 @@ def test_what_is_not_heeded_yet_is_told_of_once_it_is_away_from_its_default(new)
 def test_with_all_defaults_entered_nothing_is_told():
     tree: dict[str, Any] = {f"distributed.{name}": value for name, value in old_defaults().items()}
     with dask.config.set(tree):
-        assert list(unheeded()) == []
+        assert list(unheeded()) == list(unknown()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("worker.memory.targett", "Did you mean distributed.worker.memory.target?"),
+        ("worker.memory.max-spil", "Did you mean distributed.worker.memory.max-spill or"),
+        ("schedular.work-stealing", "Did you mean distributed.scheduler.work-stealing?"),
+        ("connect", "Did you mean distributed.comm.timeouts.connect?"),
+        ("xyzzy", "`shoal config` shows all"),
+    ],
+)
+def test_a_name_that_is_no_setting_is_told_once_with_those_that_are_near(given, meant, caplog):
+    with dask.config.set({f"distributed.{given}": 1}):
+        tell_of_unheeded()
+        tell_of_unheeded()
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"There is no setting distributed.{given}: ")
+    assert meant in record.getMessage()
+
+
+def test_names_of_others_and_all_that_there_are_are_no_mistakes():
+    known = [*THEIRS, *sorted(OF_OTHERS)]
+    with dask.config.set({f"distributed.{name}": None for name in known}):
+        assert list(unknown()) == []
+    with dask.config.set({"distributed.comm.ucx.tcp": True, "distributed.nanny.environ.A_B": "1"}):
+        assert list(unknown()) == []
+    with dask.config.set({"distributed.worker.memory": False}):
+        [(name, _)] = unknown()
+    assert name == "distributed.worker.memory"
 
 
 def test_a_section_that_there_is_not_is_refused_and_what_was_meant_is_named():

@@ -5,11 +5,13 @@ import resource
 
 import pytest
 
+from shoal.observe.errors import UnusableMemoryLimit
 from shoal.observe.limits import (
     cpu_count,
     host_memory_bytes,
     memory_limit_bytes,
     process_memory_bytes,
+    thread_count,
 )
 
 
@@ -49,7 +51,34 @@ def test_no_process_has_more_than_the_system_allows_it() -> None:
         resource.setrlimit(resource.RLIMIT_RSS, before)
 
 
-@pytest.mark.parametrize("limit", [-5, -0.5, float("-inf")])
-def test_less_than_no_memory_is_refused(limit: float) -> None:
-    with pytest.raises(ValueError, match="memory_limit=-"):
+@pytest.mark.parametrize("limit", [-5, -0.5, "-5", "-1GiB", "-0.5"])
+def test_less_than_no_memory_is_refused_however_it_is_written(limit: float | str) -> None:
+    with pytest.raises(UnusableMemoryLimit, match=f"memory_limit={limit} .* less than no memory"):
         memory_limit_bytes(limit, 1)
+
+
+@pytest.mark.parametrize("limit", [float("inf"), float("nan"), "inf", "nan", "", "much", "50%"])
+def test_what_is_no_size_is_refused(limit: float | str) -> None:
+    with pytest.raises(UnusableMemoryLimit, match=f"memory_limit={limit} can't be: that is no"):
+        memory_limit_bytes(limit, 1)
+
+
+@pytest.mark.parametrize("limit", [1.5, "1.5", 1000.25])
+def test_more_than_all_of_the_host_is_no_fraction(limit: float | str) -> None:
+    with pytest.raises(UnusableMemoryLimit, match="fractions of the host's memory end at 1"):
+        memory_limit_bytes(limit, 1)
+
+
+def test_bytes_may_be_what_a_division_has_left() -> None:
+    assert memory_limit_bytes(2**31 / 3, 1) == 2**31 // 3
+    assert memory_limit_bytes("1 B", 1) == 1
+    assert memory_limit_bytes(1.0, 1) == memory_limit_bytes("1", 1) == host_memory_bytes()
+
+
+def test_threads_are_counted_in_whole_numbers_from_one() -> None:
+    assert thread_count(None) == cpu_count()
+    with pytest.raises(ValueError, match="nthreads=0 can't be"):
+        thread_count(0)
+    for asked in (1.5, "2"):
+        with pytest.raises(TypeError, match="nthreads is a whole number"):
+            thread_count(asked)  # type: ignore[arg-type]  # what users write

@@ -46,6 +46,19 @@ def test_a_small_change_of_load_moves_nobody() -> None:
     assert index.highest() is first
 
 
+def test_whoever_is_put_last_comes_after_those_of_a_like_load_only() -> None:
+    index = LoadIndex()
+    first, second, third = WORKERS[:3]
+    index.put(first, 1000)
+    index.put(second, 600)
+    index.put(third, 100)
+    index.put_last(first)
+    assert list(index.from_highest()) == [second, first, third]
+    index.discard(first)
+    index.put_last(first)  # who is not here stays away
+    assert list(index.from_highest()) == [second, third]
+
+
 def test_the_greatest_load_has_a_place() -> None:
     index = LoadIndex()
     index.put(WORKERS[0], 2**63 - 1)

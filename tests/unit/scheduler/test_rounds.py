@@ -137,7 +137,7 @@ def test_a_policy_hears_who_was_chosen_and_its_copies_are_made_and_dropped() -> 
     play(scenario)
 
 
-def test_a_policy_that_raises_or_suggests_nonsense_is_named_and_stops_nobody(
+def test_a_policy_that_raises_or_suggests_nonsense_is_named_ends_and_stops_nobody(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Broken(Suggesting):
@@ -154,13 +154,58 @@ def test_a_policy_that_raises_or_suggests_nonsense_is_named_and_stops_nobody(
         rounds.add_policy(last)
         with caplog.at_level(logging.ERROR, "shoal.scheduler"):
             rounds.run_once()
-        told = {record.getMessage() for record in caplog.records}
-        assert told == {
-            f"The policy {name}() for copies of results has raised"
-            for name in ("Broken", "Babbling")
-        }
+        told = [record.getMessage() for record in caplog.records]
+        assert [text.partition(": ")[0] for text in told] == [
+            "The policy Broken() for copies of results has raised RuntimeError",
+            "The policy Babbling() for copies of results has raised NoSuggestion",
+        ]
+        assert all("It is asked no more" in text for text in told)
         assert "Suggestion(" in caplog.text
+        assert set(rounds.policies) == {last}
         await holders(scheduler, 2)
+
+    play(scenario)
+
+
+def test_a_slow_policy_is_told_of_once_and_asked_in_fewer_rounds_until_it_is_quick(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Timed(Rounds):
+        def clock(self) -> float:  # type: ignore[override]
+            return now[0]
+
+    class Slow(Suggesting):
+        def run(self) -> Iterator[Any]:
+            now[0] += takes[0]
+            yield from super().run()
+            asked.append(nrounds[0])
+
+    class Quick(Suggesting):
+        def run(self) -> Iterator[Any]:
+            nquick[0] += 1
+            yield from super().run()
+
+    now, takes, nrounds, nquick = [0.0], [0.5], [0], [0]
+    asked: list[int] = []
+
+    async def scenario(client: Any, scheduler: Scheduler, workers: list[Worker]) -> None:
+        rounds = Timed(scheduler, [Slow(), Quick()], start=False)
+        with caplog.at_level(logging.WARNING, "shoal.scheduler"):
+            for nrounds[0] in range(20):
+                rounds._tick()
+        [told] = [record.getMessage() for record in caplog.records]
+        assert "The policy Slow() for copies of results took 500 ms" in told
+        assert asked == [0, 1, 2, 4, 8, 16]
+        assert nquick[0] == 20
+        rounds.run_once()  # whoever asks for a round has all of them
+        assert len(asked) == 7
+        takes[0] = 0.001
+        rounds.run_once()
+        asked.clear()
+        for nrounds[0] in range(3):
+            rounds._tick()
+        assert asked == [0, 1, 2]
+        rounds.stop()
 
     play(scenario)
 

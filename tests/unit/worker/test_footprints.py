@@ -4,6 +4,8 @@ import pytest
 
 from shoal.worker.policies.footprints import KINDS_MAX, TELL_BYTES_MIN, Footprints
 
+MIB = 1 << 20
+
 MB = 1_000_000
 
 
@@ -157,3 +159,15 @@ def test_no_more_is_remembered_than_is_bounded(process: Process) -> None:
         process.look(process=100)
     assert len(process.footprints) == 0
     assert process.footprints.nkinds == KINDS_MAX
+
+
+def test_results_on_their_way_are_nobodys_growth() -> None:
+    """100 MiB come from a peer as a run takes 30; then they are among the results."""
+    footprints: Footprints[str] = Footprints(str)
+    footprints.look(["x"], 200 * MIB, 200 * MIB, 0)
+    footprints.look(["x"], 260 * MIB, 260 * MIB, 0, 100 * MIB)
+    footprints.look(["x"], 330 * MIB, 330 * MIB, 0, 100 * MIB)
+    assert footprints.grown == 30 * MIB
+    footprints.look(["x"], 330 * MIB, 330 * MIB, 100 * MIB)
+    assert footprints.grown == 30 * MIB
+    assert footprints.to_tell(["x"], at_end=True) == [("x", 30 * MIB)]

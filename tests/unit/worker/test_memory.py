@@ -72,6 +72,8 @@ class FakeFeed:
         self.did: list[Any] = []
         self.done = asyncio.Event()
         self.spilling_nbytes = 0
+        self.is_sending = False
+        self.server = self
         self.disk_trouble = ""
         self.does_on_resume: Callable[[], object] = bool
         self.has_threads = True
@@ -89,6 +91,17 @@ class FakeFeed:
     def spill(self, nbytes: int, why: str) -> int:
         self.note("spill", nbytes // MIB)
         return nbytes
+
+    @property
+    def leaving_nbytes(self) -> int:
+        return self.spilling_nbytes
+
+    def on_looked(self, process_bytes: int | None = None) -> None:
+        if self.memory is not None:
+            self.memory.room.look(process_bytes)
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def on_pause(self, why: str) -> None:
         self.note("pause", why)

@@ -185,12 +185,12 @@ def test_a_slow_disk_holds_nobody_up_but_what_waits_for_memory() -> None:
             await make(scheduler, worker, *range(10))
             [disk] = made
             await asyncio.to_thread(disk.is_asked.wait, 10)
-            assert worker.feed.spilling_nbytes == 100_000
+            assert worker.feed.leaving_nbytes == 100_000
             assert await sum_of(scheduler, worker, 0) == 0.0
             scheduler.say(worker, FreeReplicas([TaskId(0), TaskId(1)]))
             await until(lambda: TaskId(1) not in worker.results)
             disk.gate.set()
-            await until(lambda: not worker.feed.spilling_nbytes and len(files_of(worker)) == 3)
+            await until(lambda: not worker.feed.leaving_nbytes and len(files_of(worker)) == 3)
             assert set(worker.data.disk) == {"key-2", "key-3", "key-4"}  # 24 bytes too many
         await scheduler.close()
 
@@ -227,7 +227,7 @@ def test_a_full_disk_is_told_once_and_used_again_when_there_is_room(
         worker.disk_type = of_kind(Fickle, made)
         async with worker:
             await make(scheduler, worker, *range(20))
-            await until(lambda: not worker.feed.spilling_nbytes and worker.feed.disk_trouble)
+            await until(lambda: not worker.feed.leaving_nbytes and worker.feed.disk_trouble)
             assert worker.results.nbytes == 20 * 100_000
             assert "No space left on device" in worker.feed.disk_trouble
             assert worker.feed.spill(10**6, "a test") == 0
@@ -255,14 +255,14 @@ def test_files_that_go_make_room_for_others() -> None:
             await worker
         async with worker:
             await make(scheduler, worker, *range(10))
-            await until(lambda: not worker.feed.spilling_nbytes and worker.feed.disk_trouble)
+            await until(lambda: not worker.feed.leaving_nbytes and worker.feed.disk_trouble)
             assert "and 244.14 kiB may be" in worker.feed.disk_trouble
             on_disk = [TaskId(i) for i in range(10) if f"key-{i}" in worker.data.disk]
             assert len(on_disk) == 2
             scheduler.say(worker, FreeReplicas(on_disk))
             await until(lambda: not files_of(worker))
             await make(scheduler, worker, 10)
-            await until(lambda: len(worker.data.disk) == 2 and not worker.feed.spilling_nbytes)
+            await until(lambda: len(worker.data.disk) == 2 and not worker.feed.leaving_nbytes)
         await scheduler.close()
 
     run(scene())

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.unbuilt import GraphLayout as GraphLayout
+    from shoal.client.sampling import MemorySampler as MemorySampler
     from shoal.observe.hooks import SchedulerPlugin as SchedulerPlugin
 
-    __all__ = ['SchedulerPlugin']
+    __all__ = ['GraphLayout', 'MemorySampler', 'SchedulerPlugin']
 
 become(__name__)

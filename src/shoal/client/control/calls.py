@@ -79,7 +79,8 @@ class Calls(ClientBase):
             fifo_timeout: not used.
             limits: how many tasks of a name may run at once in the whole cluster, such as
                 {"db": 8}; names alone go by what is set (see `set_limits`).  A function that takes
-                such a keyword itself gets it.
+                such a keyword itself gets it, and so does a class of which that can't be read, such
+                as `dict`; what `dask.annotate` says is always about the task.
             memory: what a run takes of its worker's memory, in bytes or as "2 GiB", where that
                 shall be known before one has run; as with `limits`, the function's own comes first.
 
@@ -216,10 +217,10 @@ class Calls(ClientBase):
 
         return self._functions.prepare(Maker(func))
 
-    def _look_at_size(self, nbytes: int) -> None:
-        """Warn if a call carries more than what is set."""
+    def _look_at_size(self, nbytes: int, ntasks: int = 1, depth: int = 4) -> None:
+        """Warn if calls carry more than what is set; `depth`: of the user's frame, from here."""
         if nbytes > config.read(config.Client).large_graph_bytes:
-            warn_of_large(nbytes, 1, stacklevel=4 if self.owner is None else 5)
+            warn_of_large(nbytes, ntasks, stacklevel=depth + (self.owner is not None))
 
     def _submit_part(
         self,
@@ -242,6 +243,9 @@ class Calls(ClientBase):
             arguments.append(argument)
             needs.append([self.input_of(future) for future in futures])
             anything_needed = anything_needed or bool(futures)
+        nbytes = len(function.payload) + sum(len(a) for a in arguments if type(a) is bytes)
+        if nbytes > LARGE_BYTES_MIN:
+            self._look_at_size(nbytes, len(part), depth=5)
         session = self.session
         canonical: list[Key] = [to_canonical(key) for key in keys]
         with session.lock:

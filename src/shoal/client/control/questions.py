@@ -8,6 +8,7 @@ from typing import Any
 from shoal.client.control.keys import keys_in
 from shoal.client.lifecycle import ClientBase, finishes
 from shoal.client.members import Members, facts_known
+from shoal.observe.explanation import Explanation
 from shoal.observe.facts import FactsOfScheduler, HasWhat, WhoHas, facts_of_identity
 from shoal.protocol import looking, placement, questions
 from shoal.protocol.keys import from_canonical
@@ -33,17 +34,20 @@ class Questions(ClientBase):
         found = await self.session.call(lambda request: questions.HasWhat(request, names))
         return HasWhat((w, tuple(from_canonical(key) for key in keys)) for w, keys in found.items())
 
-    async def explain(self, futures: Any) -> str:
+    async def explain(self, futures: Any) -> Explanation:
         """What tasks wait for, or why they ran where they did, in lines for people.
 
         Args:
             futures: a future or key, or several; those of collections, too.
+
+        Returns:
+            A text that a notebook shows line by line.
         """
         keys = keys_in(futures)
         lines: list[str] = await self.session.call(
             lambda request: placement.ExplainTasks(request, keys)
         )
-        return "\n".join(lines)
+        return Explanation("\n".join(lines))
 
     async def nthreads(self, workers: Any = None, **kwargs: Any) -> dict[str, int]:
         """Worker -> its number of threads."""

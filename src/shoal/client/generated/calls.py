@@ -50,7 +50,8 @@ class BlockingCalls(BlockingBase):
             fifo_timeout: not used.
             limits: how many tasks of a name may run at once in the whole cluster, such as
                 {"db": 8}; names alone go by what is set (see `set_limits`).  A function that takes
-                such a keyword itself gets it.
+                such a keyword itself gets it, and so does a class of which that can't be read, such
+                as `dict`; what `dask.annotate` says is always about the task.
             memory: what a run takes of its worker's memory, in bytes or as "2 GiB", where that
                 shall be known before one has run; as with `limits`, the function's own comes first.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from shoal.client.blocking import shorten
 from shoal.client.facing import BlockingBase
+from shoal.observe.explanation import Explanation
 from shoal.observe.facts import HasWhat, WhoHas
 
 
@@ -35,11 +36,14 @@ class BlockingQuestions(BlockingBase):
             shorten(error)
             raise
 
-    def explain(self, futures: Any) -> str:
+    def explain(self, futures: Any) -> Explanation:
         """What tasks wait for, or why they ran where they did, in lines for people.
 
         Args:
             futures: a future or key, or several; those of collections, too.
+
+        Returns:
+            A text that a notebook shows line by line.
         """
         try:
             return self.hand_over(self._async.explain(futures))

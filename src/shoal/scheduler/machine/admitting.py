@@ -6,7 +6,7 @@ what takes much and is less urgent is not sent there any more, and nothing at al
 worker for itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import islice
 from typing import Final, TypeAlias
@@ -270,12 +270,34 @@ def is_alone(worker: Worker) -> bool:
 
 
 def look_again(core: Core) -> None:
-    """More may be known of kinds that were not: ask for all that is held."""
-    core.has_new_heavy = True
-    core.has_new_demand = core.has_new_demand or bool(core.state.demands)
+    """Time has passed for kinds that nobody knows: ask for all that is held."""
+    _ask_for_queued(core)
     for task in core.state.footprints.held:
         if task.worker is not None:
             core.refill[task.worker] = None
+
+
+def look_at_known(core: Core) -> None:
+    """A kind has become known: ask for all that is held, in several steps if that is much."""
+    _ask_for_queued(core)
+    ask_holders(core, core.state.footprints.held)
+
+
+def _ask_for_queued(core: Core) -> None:
+    """Offer what is queued to all workers."""
+    core.has_new_heavy = True
+    core.has_new_demand = core.has_new_demand or bool(core.state.demands)
+
+
+def ask_holders(core: Core, held: Iterable[Task]) -> None:
+    """Attend to the workers on which these are held; to some at once, to the others later."""
+    for nth, task in enumerate(held):
+        if task.worker is None:
+            continue
+        if nth < OFFERS_MAX:
+            core.refill[task.worker] = None
+        else:
+            ask_later(core, task.worker)
 
 
 def _is_for_roomier(core: Core, task: Task, worker: Worker) -> bool:

@@ -53,7 +53,7 @@ def _tell_of_circle(core: Core, demand: Demand, seconds: float) -> None:
         return
     for holder, task in holders.items():
         for client in who_waits(state, holder):
-            if is_news(core, client, demand.key):
+            if is_news(core, client, demand.key, task):
                 core.to_client(
                     client, PlacesHeld(task.key, holder.key, len(holders), names, seconds)
                 )

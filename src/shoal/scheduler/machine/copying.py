@@ -5,19 +5,27 @@ things at all; at the end of the step all that follows from that is done togethe
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import Final
 
 from shoal.protocol.answers import answer
 from shoal.protocol.messages import AcquireReplicas, Input, ReplicasGone
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.placing import TIMER
 from shoal.scheduler.model.copies import Copy, CopyCall, Goal
 from shoal.scheduler.model.entities import MEMORY, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState, unlink_replica
-from shoal.scheduler.policies.replicas import recipients, sources
+from shoal.scheduler.policies.replicas import recipients, sources, surplus
 
 MESSAGE_INPUTS_MAX: Final = 1000
 """Copies that a worker is asked for in one message."""
+
+LOOKS_MAX: Final = 500
+"""Results that one step looks at, some milliseconds of work: others are due in the next ones."""
+
+WORKERS_PER_LOOK: Final = 16
+"""Workers that are compared in the time of a look, where a goal asks for copies."""
 
 SLOWEST_BYTES_PER_SECOND: Final = 10_000_000
 """Who gives signs of life and fetches more slowly than that is taken to be stuck."""
@@ -28,6 +36,41 @@ def attend(core: Core) -> dict[Task, None]:
     if core.attended is None:
         core.attended = {}
     return core.attended
+
+
+def due_now(core: Core, tasks: Mapping[Task, None]) -> list[Task]:
+    """What this step may look at of `tasks`, and of what earlier ones put off; the rest is put off.
+
+    Whatever is on its way, or was to leave a worker, is looked at in any case.
+    """
+    copies = core.state.copies
+    step, nlooks = copies.looked_at
+    nleft = LOOKS_MAX - (nlooks if step == core.step else 0)
+    with_goal = 1 + len(core.state.workers) // WORKERS_PER_LOOK
+    unlooked, goals, on_way = copies.unlooked, copies.goals, copies.on_way
+    due: list[Task] = []
+    for task in tasks:
+        if nleft > 0 or task.state != MEMORY or task in on_way or _is_left(core, task):
+            unlooked.pop(task, None)
+            nleft -= with_goal if task in goals else 1
+            due.append(task)
+        else:
+            unlooked[task] = None
+    if core.cause == TIMER:
+        while unlooked and nleft > 0:
+            task = next(iter(unlooked))
+            del unlooked[task]
+            nleft -= with_goal if task in goals else 1
+            due.append(task)
+    if unlooked:
+        core.wake_by(core.now)
+    copies.looked_at = core.step, LOOKS_MAX - nleft
+    return due
+
+
+def _is_left(core: Core, task: Task) -> bool:
+    """Whether a worker that retires is noted to have the only copy of `task`."""
+    return any(task in retirement.left for retirement in core.state.copies.retiring.values())
 
 
 def begin_copies(
@@ -59,7 +102,15 @@ def begin_copies(
             core.say_what_to_free(worker)
         for start in range(0, len(items), MESSAGE_INPUTS_MAX):
             core.to_worker(worker, AcquireReplicas(items[start : start + MESSAGE_INPUTS_MAX]))
-        core.wake_by(core.now + core.settings.copy_patience_seconds)
+        note_patience(core)
+
+
+def note_patience(core: Core) -> None:
+    """Something is on its way from now on: see to it that it is not waited for in vain."""
+    copies = core.state.copies
+    due_at = core.now + core.settings.copy_patience_seconds
+    copies.silent_by = min(copies.silent_by, due_at)
+    core.wake_by(due_at)
 
 
 def note_arrivals(core: Core, task: Task) -> bool:
@@ -131,10 +182,18 @@ def forget_refusals(core: Core, holder: Worker) -> None:
 
 
 def pursue_goal(core: Core, task: Task) -> int:
-    """Begin the copies that the goal for `task` asks for; how many more are lacking."""
+    """Begin the copies that the goal for `task` asks for; how many more are lacking.
+
+    If the goal is new, copies that are more than it asks for are dropped.
+    """
     state = core.state
     goal = state.copies.goals.get(task)
-    if goal is None or task.state != MEMORY or _is_met(state, task, goal):
+    if goal is None or task.state != MEMORY:
+        return 0
+    if task in state.copies.lowered:
+        del state.copies.lowered[task]
+        _drop_surplus(core, task, goal)
+    if _is_met(state, task, goal):
         return 0
     named = state.workers_named(goal.workers) if goal.workers else state.workers.values()
     able = [worker for worker in named if not worker.is_leaving]
@@ -144,6 +203,16 @@ def pursue_goal(core: Core, task: Task) -> int:
     chosen, nlacking = recipients(goal, task, able, on_way, refused, coming_nbytes)
     begin_copies(core, [(task, worker) for worker in chosen])
     return nlacking
+
+
+def _drop_surplus(core: Core, task: Task, goal: Goal) -> None:
+    """Have copies dropped that are more than a goal asks for, where it asks for any."""
+    holders = [worker for worker in task.who_has or () if not worker.is_leaving]
+    if goal.workers:
+        named = dict.fromkeys(core.state.workers_named(goal.workers))
+        holders = [worker for worker in holders if worker in named]
+    for worker in surplus(goal, task, holders):
+        drop_replica(core, task, worker)
 
 
 def _is_met(state: SchedulerState, task: Task, goal: Goal) -> bool:
@@ -160,6 +229,8 @@ def drop_attention(core: Core, task: Task) -> None:
     copies = core.state.copies
     copies.goals.pop(task, None)
     copies.refusals.pop(task, None)
+    copies.unlooked.pop(task, None)
+    copies.lowered.pop(task, None)
 
 
 def settle_calls(core: Core, tasks: Iterable[Task]) -> None:
@@ -168,7 +239,7 @@ def settle_calls(core: Core, tasks: Iterable[Task]) -> None:
     if not copies.calls:
         return
     for task in tasks:
-        if task not in copies.on_way:
+        if task not in copies.on_way and task not in copies.unlooked:
             for call in copies.calls:
                 call.left.pop(task, None)
     for call in [call for call in copies.calls if not call.left]:
@@ -187,16 +258,22 @@ def give_up_silent(core: Core) -> None:
     """Copies that silent workers were to get are sought elsewhere; see to it that we wake again.
 
     So are those of workers that are there and get none.  What comes after all is kept.
+    Cost: O(those on their way), when one of them may be due; until then O(1).
     """
     patience = core.settings.copy_patience_seconds
     copies = core.state.copies
+    if core.now < copies.silent_by:
+        if copies.silent_by < inf:
+            core.wake_by(copies.silent_by)
+        return
+    copies.silent_by = inf
     for task, goal in copies.goals.items():
         for worker, since in list(goal.promised.items()):
             if since + patience <= core.now or task in worker.has_what:
                 del goal.promised[worker]
                 attend(core)[task] = None
             else:
-                core.wake_by(since + patience)
+                copies.silent_by = min(copies.silent_by, since + patience)
     for task, on_way in list(copies.on_way.items()):
         for worker, copy in list(on_way.items()):
             latest = max(copy.begun_at, copies.arrived_at.get(worker, 0.0))
@@ -206,7 +283,9 @@ def give_up_silent(core: Core) -> None:
             if due_at <= core.now:
                 refuse_copy(core, task, worker)
             else:
-                core.wake_by(due_at)
+                copies.silent_by = min(copies.silent_by, due_at)
+    if copies.silent_by < inf:
+        core.wake_by(copies.silent_by)
 
 
 def refuse_gone(core: Core, worker: Worker, message: ReplicasGone) -> None:
@@ -283,8 +362,11 @@ def copies_are_of_use(state: SchedulerState) -> Iterator[str]:
         if state.clients.get(call.client.id) is not call.client:
             yield f"{call.client} waits for copies, and has gone"
         for task in call.left:
-            if task not in copies.on_way:
+            if task not in copies.on_way and task not in copies.unlooked:
                 yield f"{call.client} waits for copies of {task!r}, and none is on its way"
+    for task in (*copies.unlooked, *copies.lowered):
+        if state.tasks.get(task.key) is not task:
+            yield f"copies of {task!r} are to be looked at, and it has gone"
 
 
 HANDLERS = Handlers(

@@ -77,6 +77,7 @@ class Core:
         self.has_new_demand = False  # a task was queued that needs resources, or may go elsewhere
         self.has_new_heavy = False  # a task that weighs was queued, or more is known of such
         self.noffers_left = 0  # of tasks that weigh to workers, that are left to this step
+        self.nsends_left = 0  # of queued tasks, that are left to this step
         self.roomier: Worker | None = None  # for which another has left a task that weighs
         self.roomiest: tuple[int, Worker | None] = (0, None)  # step, and who has most memory then
         self.stranded_before: dict[Task, float] = {}  # tasks that no worker may run go on waiting

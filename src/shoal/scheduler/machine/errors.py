@@ -37,14 +37,16 @@ class KilledByMemory(KilledWorker, MemoryError):
             for address, nbytes, limit in self.places
         )
         how = f" ({self.reason})" if self.reason else ""
-        alone = f", {self.nalone} of them while nothing else ran there" if self.nalone else ""
-        if self.nalone == self.nfailures:
+        nfull = len(self.places)
+        full = "Their memory" if nfull == self.nfailures else f"The memory of {nfull} of them"
+        alone = f"; on {self.nalone} of these nothing else ran" if self.nalone else ""
+        if self.nalone == nfull:
             alone = ", and nothing else ran there"
         known = f"They died of: {causes_in_words(self.causes)}.\n" if self.causes else ""
         return (
             f"Task {to_text(Key(self.task))!r} takes more memory than its workers have: "
-            f"{self.nfailures} died as they ran it{alone}; the last was {self.last_worker}{how}.\n"
-            f"Their memory was full:\n{where}\n{known}"
+            f"{self.nfailures} died as they ran it; the last was {self.last_worker}{how}.\n"
+            f"{full} was full{alone}:\n{where}\n{known}"
             "It is not run again. Give workers more memory (memory_limit=; fewer workers on a "
             "machine have more each), or make its pieces smaller: more partitions, smaller chunks."
         )

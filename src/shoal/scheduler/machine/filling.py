@@ -19,8 +19,6 @@ from shoal.scheduler.machine.admitting import (
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import Look, claim, next_demanded
 from shoal.scheduler.machine.placing import (
-    SEQUENCE_BITS,
-    SEQUENCE_MASK,
     enter_backlog,
     first_of_backlog,
     update_load,
@@ -29,6 +27,7 @@ from shoal.scheduler.machine.sharing import note_sent
 from shoal.scheduler.machine.stealing import steal_for
 from shoal.scheduler.model.entities import PROCESSING, QUEUED, Task, Worker
 from shoal.scheduler.model.reasons import HAD_ROOM, IN_ROW, STEPS
+from shoal.scheduler.model.shares import SEQUENCE_BITS, SEQUENCE_MASK
 from shoal.scheduler.model.ways import Ways
 from shoal.scheduler.policies.neighbours import (
     ROW_OF_SHARED_MAX,
@@ -40,6 +39,9 @@ from shoal.scheduler.policies.placement import may_run_on
 
 PASSED_MAX = 8
 """Tasks of one backlog that others pass in one step, as there is no memory for them."""
+
+SENDS_MAX = 1000
+"""Queued tasks that one step sends, some milliseconds of work: the others are sent in the next."""
 
 HOLDERS_TOLD = 8
 """Holders of an input that a worker is told, so that it has others to ask."""
@@ -63,7 +65,7 @@ def fill(core: Core) -> None:
         core.has_new_demand = _fill_from_demands(core, None)
     elif core.held_back:
         core.held_back = {}
-    if len(state.backlogged) and core.settings.moves_work:
+    if len(state.backlogged) and core.settings.moves_work and not state.has_unsent:
         for worker in refill:
             _steal(core, worker)
         idle = state.open.lowest()
@@ -147,6 +149,8 @@ def _before(core: Core, placed: Task, worker: Worker) -> int:
 def _fill_from_queue(core: Core) -> None:
     """Send what is queued while any worker has room; what may take much memory in its turn."""
     footprints = core.state.footprints
+    core.nsends_left = SENDS_MAX
+    core.state.has_unsent = False
     if not (footprints.queues or footprints.is_mixed):
         _send_light(core, None)
         return
@@ -163,7 +167,7 @@ def _fill_from_queue(core: Core) -> None:
             bound = None
         if not _send_light(core, bound) or bound is None:
             return
-        if core.noffers_left <= 0:
+        if core.noffers_left <= 0 or core.nsends_left <= 0:
             core.wake_by(core.now)
             return
 
@@ -188,6 +192,11 @@ def _send_light(core: Core, bound: int | None) -> int:
             break
         if bound is not None and task.priority > bound:
             break
+        if core.nsends_left <= 0:
+            core.state.has_unsent = True
+            core.wake_by(core.now)
+            break
+        core.nsends_left -= 1
         queue.pop()
         _send(core, task, worker)
         may_lead = task.dependents is not None and not task.prefix.gives_small

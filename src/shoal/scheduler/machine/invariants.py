@@ -7,6 +7,7 @@ replicas + workers) for `check`.
 from collections import Counter
 from collections.abc import Iterator
 
+from shoal.scheduler.machine.overfilling import FORGIVEN_MAX
 from shoal.scheduler.machine.table import INVARIANTS
 from shoal.scheduler.model.demands import is_demanding
 from shoal.scheduler.model.entities import (
@@ -68,7 +69,8 @@ def state_fits_facts(state: SchedulerState, task: Task) -> Iterator[str]:
     is_ready = task.state == WAITING and task.code is not None and task.nwaiting == 0
     if is_ready and task not in state.unplaced:
         yield f"{task!r} waits for nothing"
-    if task.blame > state.settings.allowed_failures and task.state not in (ERRED, RELEASED):
+    allowed = state.settings.allowed_failures
+    if task.blame > allowed + min(FORGIVEN_MAX, allowed) and task.state not in (ERRED, RELEASED):
         yield f"{task!r} has blame {task.blame}"
     if task.state in (QUEUED, NO_WORKER) or (task.state == PROCESSING and task.run == NO_RUN):
         for dependency in task.dependencies:
@@ -253,7 +255,7 @@ def ready_work_moves(state: SchedulerState) -> Iterator[str]:
     queued = [task for task in state.tasks.values() if task.state == QUEUED]
     heavies = state.footprints.queues
     waiting = [t for t in queued if not is_demanding(t.options) and t.prefix not in heavies]
-    if len(state.open) and waiting:
+    if len(state.open) and waiting and not state.has_unsent:
         yield f"{len(queued)} tasks are queued while {state.open.lowest()} has room"
     for worker in state.workers.values():
         unsent = [task for task in worker.processing if task.run == NO_RUN]

@@ -25,7 +25,7 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_memory import reconsider
-from shoal.scheduler.machine.placing import SEQUENCE_BITS, to_priority
+from shoal.scheduler.machine.placing import to_priority
 from shoal.scheduler.machine.releasing import drop_user, settle_all
 from shoal.scheduler.machine.scattering import stop_bringing
 from shoal.scheduler.machine.sharing import places_of
@@ -33,6 +33,7 @@ from shoal.scheduler.machine.telling import GRAPH_TASKS_MIN, report_graph
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.model.entities import NO_OPTIONS, RELEASED, Client, Task
 from shoal.scheduler.model.keepers import DETACHED
+from shoal.scheduler.model.shares import SEQUENCE_BITS
 from shoal.scheduler.model.state import (
     link_dependencies,
     link_hold,

@@ -8,8 +8,7 @@ from shoal.scheduler.machine.copying import (
     attend,
     begin_copies,
     call_when_copied,
-    drop_replica,
-    pursue_goal,
+    note_patience,
 )
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
@@ -20,7 +19,6 @@ from shoal.scheduler.machine.telling import ALL, report
 from shoal.scheduler.model.copies import CopyCall, Goal
 from shoal.scheduler.model.entities import ERRED, MEMORY, NO_RUN, RELEASED, Client, Task, Worker
 from shoal.scheduler.policies.rebalance import EvenOut
-from shoal.scheduler.policies.replicas import surplus
 
 
 def on_retry_tasks(core: Core, client: Client, message: RetryTasks) -> None:
@@ -46,19 +44,20 @@ def on_retry_tasks(core: Core, client: Client, message: RetryTasks) -> None:
 
 
 def on_replicate_tasks(core: Core, client: Client, call: ReplicateTasks) -> None:
-    """Have as many copies as are asked for, and no more; answered when they are there."""
+    """Have as many copies as are asked for, and no more; answered when they are there.
+
+    They are begun as the step is settled, and in further ones if there are many.
+    """
     tasks, is_complete = _in_memory(core, call.keys)
     report(core, (ALL,), "replicate", key_count=len(tasks), branching_factor=call.branching)
-    attended = attend(core)
+    attend(core).update(dict.fromkeys(tasks))
+    copies = core.state.copies
     waits = CopyCall(client, call.request, dict.fromkeys(tasks), answer=is_complete)
     for task in tasks:
         goal = Goal(call.ncopies, call.workers, call.branching)
-        core.state.copies.goals[task] = goal
-        core.state.copies.refusals.pop(task, None)
-        for worker in surplus(goal, task, _named(core, call.workers or None)):
-            drop_replica(core, task, worker)
-        pursue_goal(core, task)
-        attended[task] = None
+        copies.goals[task] = goal
+        copies.refusals.pop(task, None)
+        copies.lowered[task] = copies.unlooked[task] = None
         if task.who_has is not None and len(task.who_has) > 1:
             note_copies(core, task)
     call_when_copied(core, waits)
@@ -89,7 +88,7 @@ def keep_copies(
     goal = core.state.copies.goals[task] = Goal(ncopies, workers, branching=2)
     goal.promised = dict.fromkeys(takers, core.now)
     attend(core)
-    core.wake_by(core.now + core.settings.copy_patience_seconds)
+    note_patience(core)
 
 
 def failed_anew(task: Task, seen: dict[Task, None]) -> list[Task]:

@@ -99,8 +99,7 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     note_death(core, worker, blamed)
     for task in list(worker.processing):
         unplace(core, task, recall=False)
-        is_over = task.blame > core.settings.allowed_failures or is_hopeless(core, task, worker)
-        if is_over and task in blamed:
+        if task in blamed and is_hopeless(core, task, worker):
             error = killed(core, task, worker, reason, _causes_of(core, task))
             fail(core, task, to_failure(error, task.key, worker.address))
         else:

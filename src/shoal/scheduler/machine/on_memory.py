@@ -6,7 +6,14 @@ from typing import Final
 from shoal.ids import RunId
 from shoal.protocol.framing import ProtocolError
 from shoal.protocol.memory import RunsGauged
-from shoal.scheduler.machine.admitting import ask_postponed, hold_no_more, is_alone, look_again
+from shoal.scheduler.machine.admitting import (
+    ask_holders,
+    ask_postponed,
+    hold_no_more,
+    is_alone,
+    look_again,
+    look_at_known,
+)
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.model.entities import NO_RUN, QUEUED, Prefix, Task, Weight, Worker
@@ -48,7 +55,7 @@ def learn_run(core: Core, task: Task, gauged_bytes: int) -> None:
     reconsider(core, prefix)
     if was_unknown:
         prefix.spread.clear()
-        look_again(core)
+        look_at_known(core)
 
 
 def learn_failed(core: Core, task: Task) -> None:
@@ -62,7 +69,7 @@ def learn_failed(core: Core, task: Task) -> None:
     prefix.ngauged = 1  # as much as the most that any has grown by
     reconsider(core, prefix)
     prefix.spread.clear()
-    look_again(core)
+    look_at_known(core)
 
 
 def lift(core: Core, worker: Worker, run: RunId) -> int:
@@ -98,10 +105,10 @@ def reconsider(core: Core, prefix: Prefix) -> None:
     queue = footprints.queues.pop(prefix, None)
     if queue is not None:
         core.state.queue.absorb(queue)
-    for task in [task for task in footprints.held if task.prefix is prefix]:
+    held = [task for task in footprints.held if task.prefix is prefix]
+    for task in held:
         hold_no_more(core, task)
-        if task.worker is not None:
-            core.refill[task.worker] = None
+    ask_holders(core, held)
 
 
 def _weigh_what_runs(core: Core, prefix: Prefix) -> None:

@@ -17,6 +17,7 @@ from shoal.scheduler.machine.on_memory import reconsider
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.model.entities import MEMORY, Task, Worker
 from shoal.scheduler.model.footprints import PLACES_KEPT, LastSeen, Overfilled
+from shoal.scheduler.policies.memory import INPUTS_LOOKED_AT
 
 FULL_RATIO: Final = 0.6
 """Of its limit: a worker that had grown to this when it died is taken to have died of it.
@@ -30,6 +31,13 @@ MORE: Final = 1.1
 LAST_SEEN_MAX: Final = 1000
 """Workers that died of which it is known how they were then."""
 
+BESIDE_RATIO: Final = 0.1
+"""Of its limit: results of others that a worker had are part of why it died if they were more."""
+
+FORGIVEN_MAX: Final = 3
+"""Deaths for which a task is not blamed as there was so much beside it; more are held against it.
+"""
+
 NALONE_MAX: Final = 2
 """Deaths of workers that ran nothing else, after which nobody with as little is tried again."""
 
@@ -41,7 +49,10 @@ def note_death(core: Core, worker: Worker, blamed: Sequence[Task]) -> None:
         return
     admission = core.admission
     others = worker.rest_bytes + admission.kept_bytes(worker)
-    seen = LastSeen(worker.address, others, admission.empty_bytes(worker), len(blamed))
+    beside = _beside_bytes(core, worker, blamed[0]) if len(blamed) == 1 else 0
+    seen = LastSeen(
+        worker.address, others, admission.empty_bytes(worker), beside, nblamed=len(blamed)
+    )
     last_seen = core.state.footprints.last_seen
     last_seen[worker.host, worker.pid] = seen
     if len(last_seen) > LAST_SEEN_MAX:
@@ -76,6 +87,19 @@ def hear_of_death(core: Core, victim: tuple[str, int], message: RegisterWorker) 
                 _learn_at_least(core, task, max(0, nbytes - seen.others_bytes))
 
 
+def _beside_bytes(core: Core, worker: Worker, task: Task) -> int:
+    """Results in its memory that `task` had no need of, and that could have been on disk."""
+    inputs = task.dependencies[:INPUTS_LOOKED_AT]
+    needed = sum(each.nbytes for each in inputs if each in worker.has_what and each.nbytes > 0)
+    return max(0, core.admission.kept_bytes(worker) - needed)
+
+
+def _had_room_without(core: Core, seen: LastSeen, nbytes: int, limit: int) -> bool:
+    """Whether the worker would have lived if results of others had been on disk."""
+    beside = seen.beside_bytes
+    return beside >= BESIDE_RATIO * limit and nbytes - beside <= core.admission.pause_ratio * limit
+
+
 def _learn_at_least(core: Core, task: Task, nbytes: int) -> None:
     """Such runs take so much, or more: one goes first, as if nothing was known of them."""
     prefix = task.prefix
@@ -88,7 +112,9 @@ def _note_place(core: Core, task: Task, seen: LastSeen, nbytes: int, limit: int)
     """Memory was full there, as the task ran."""
     over = core.state.footprints.overfilled.setdefault(task, Overfilled())
     over.places = [*over.places[1 - PLACES_KEPT :], (seen.address, nbytes, limit)]
-    if seen.nblamed == 1:
+    if seen.nblamed == 1 and _had_room_without(core, seen, nbytes, limit):
+        over.nbeside += 1
+    elif seen.nblamed == 1:
         over.nalone += 1
         over.roomiest_bytes = max(over.roomiest_bytes, seen.empty_bytes)
 
@@ -99,15 +125,27 @@ def _forget_place(core: Core, task: Task, seen: LastSeen) -> None:
     over = overfilled.get(task)
     if over is None or all(place[0] != seen.address for place in over.places):
         return
-    over.places.remove(next(p for p in reversed(over.places) if p[0] == seen.address))
-    over.nalone -= seen.nblamed == 1
+    place = next(p for p in reversed(over.places) if p[0] == seen.address)
+    over.places.remove(place)
+    if seen.nblamed == 1 and _had_room_without(core, seen, place[1], place[2]):
+        over.nbeside -= 1
+    elif seen.nblamed == 1:
+        over.nalone -= 1
     if not over.places:
         del overfilled[task]
 
 
 def is_hopeless(core: Core, task: Task, gone: Worker) -> bool:
-    """Whether the task fills any worker that is there, as far as was seen."""
+    """Whether the task is not run again, now that `gone` has died under it.
+
+    Too many have; or it fills any worker that is there, as far as was seen.  Deaths of workers that
+    had room for it, but for results of others, are not held against it: a few of them.
+    """
+    allowed = core.settings.allowed_failures
     over = core.state.footprints.overfilled.get(task)
+    forgiven = 0 if over is None else min(over.nbeside, FORGIVEN_MAX, allowed)
+    if task.blame - forgiven > allowed:
+        return True
     if over is None or over.nalone < NALONE_MAX:
         return False
     names = task.options.workers
@@ -132,9 +170,9 @@ def killed(
 
 
 def needs_roomiest(core: Core, task: Task) -> bool:
-    """Whether it filled a worker all by itself, so that only one with more may do."""
+    """Whether it filled a worker, by itself but for results, so that only one with more may do."""
     over = core.state.footprints.overfilled.get(task)
-    return over is not None and over.nalone > 0
+    return over is not None and over.nalone + over.nbeside > 0
 
 
 def fail_if_too_large(core: Core, task: Task) -> bool:

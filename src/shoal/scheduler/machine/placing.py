@@ -34,6 +34,7 @@ from shoal.scheduler.model.reasons import (
     ROOMIEST,
     STEPS,
 )
+from shoal.scheduler.model.shares import SEQUENCE_BITS
 from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.model.ways import LARGE_BYTES
 from shoal.scheduler.policies.neighbours import share_of_early
@@ -44,12 +45,6 @@ from shoal.scheduler.policies.placement import (
     idle_holder,
     may_run_on,
 )
-
-SEQUENCE_BITS = 56
-"""A priority is the user's urgency above so many bits of the order of submission."""
-
-SEQUENCE_MASK = (1 << SEQUENCE_BITS) - 1
-"""Those bits."""
 
 TIMER = "timer"
 """Cause of the steps in which time has come."""

@@ -8,12 +8,13 @@ nobody can take goes on working as before.
 from collections.abc import Iterator
 
 from shoal.protocol.answers import answer
-from shoal.protocol.membership import Closing, RetireWorkers, TimeIsOver
+from shoal.protocol.membership import Closing, LeavingChanged, RetireWorkers, TimeIsOver
 from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.copying import (
     attend,
     begin_copies,
     drop_replica,
+    due_now,
     forget_refusals,
     note_arrivals,
     pursue_goal,
@@ -90,6 +91,8 @@ def begin_retiring(
         retirement = Retirement(waits, drains_until, patience_seconds, core.now)
         state.copies.retiring[worker] = retirement
         _give_nothing_more(core, worker)
+        if not waits.removes:
+            core.to_worker(worker, LeavingChanged(True))
     if going:
         drop_unmet(core)
     attended = attend(core)
@@ -100,10 +103,14 @@ def begin_retiring(
 
 
 def settle_copies(core: Core) -> None:
-    """Do what follows from where results are now; new copies, and removals, may follow."""
-    tasks = core.attended
-    assert tasks is not None
+    """Do what follows from where results are now; new copies, and removals, may follow.
+
+    Nobody goes while there are results that were not looked at.
+    """
+    attended = core.attended
+    assert attended is not None
     core.attended = {}
+    tasks = due_now(core, attended)
     retiring = core.state.copies.retiring
     takers = Takers(core.state.workers.values(), core.state.copies.coming_nbytes)
     for task in tasks:
@@ -116,7 +123,7 @@ def settle_copies(core: Core) -> None:
     stuck = next((worker for worker in retiring if retiring[worker].is_stuck), None)
     if stuck is not None:
         _keep(core, stuck, _why_stuck(stuck))
-    elif not core.attended:
+    elif not (core.attended or core.state.copies.unlooked):
         for worker in list(retiring):
             _go_on(core, worker)
     if not core.attended and not core.state.copies:
@@ -240,6 +247,8 @@ def _keep(core: Core, worker: Worker, why: str) -> None:
         _send_away(core, worker, call)
     elif not worker.says_goodbye:
         worker.is_leaving = False
+        if not call.removes:
+            core.to_worker(worker, LeavingChanged(False))
         if worker.takes_work:
             core.state.all_paused_since = None
         update_load(core, worker)
@@ -294,7 +303,9 @@ def retiring_are_leaving(state: SchedulerState) -> Iterator[str]:
             if task not in worker.has_what:
                 yield f"{worker} is to be relieved of {task!r}, which it does not have"
         for task in worker.has_what:
-            if is_only_with(task, state.copies.retiring) and task not in retirement.left:
+            if task in retirement.left or task in state.copies.unlooked:
+                continue
+            if is_only_with(task, state.copies.retiring):
                 yield f"{worker} retires, and nobody sees to {task!r}"
 
 

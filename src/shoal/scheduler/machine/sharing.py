@@ -12,7 +12,6 @@ from shoal.ids import TaskId
 from shoal.protocol.messages import SubmitTasks, TaskOptions
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.machine.placing import SEQUENCE_BITS, SEQUENCE_MASK
 from shoal.scheduler.model.entities import (
     NO_RUN,
     NO_WORKER,
@@ -23,7 +22,14 @@ from shoal.scheduler.model.entities import (
     Client,
     Task,
 )
-from shoal.scheduler.model.shares import STEP, Level, Standing, evenly_spaced
+from shoal.scheduler.model.shares import (
+    SEQUENCE_BITS,
+    SEQUENCE_MASK,
+    STEP,
+    Level,
+    Standing,
+    evenly_spaced,
+)
 from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.policies.sharing import SAMPLE_TASKS, cost, units_seen, weight_of
 

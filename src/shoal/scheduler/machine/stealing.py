@@ -6,8 +6,9 @@ from itertools import islice
 from shoal.protocol.messages import FreeReplicas
 from shoal.scheduler.machine.admitting import is_kept_from
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.machine.placing import SEQUENCE_BITS, first_of_backlog, update_load
+from shoal.scheduler.machine.placing import first_of_backlog, update_load
 from shoal.scheduler.model.entities import NO_RUN, Task, Worker
+from shoal.scheduler.model.shares import SEQUENCE_BITS
 from shoal.scheduler.policies.placement import may_run_on
 
 LOOKS_PER_STEP = 16
@@ -55,6 +56,7 @@ def steal_for(core: Core, thief: Worker) -> Task | None:
                 _move(core, task, victim, thief)
                 thief.nlooks = 0
                 return task
+        core.state.backlogged.put_last(victim)  # the next thief had better ask somebody else
     thief.nlooks = min(thief.nlooks + 1, LOOKS_MAX)
     thief.looks_at = core.now + core.settings.recall_after_seconds * 2**thief.nlooks / 2
     thief.looks_nsent = thief.nsent

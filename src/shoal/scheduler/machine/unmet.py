@@ -1,7 +1,7 @@
 """Clients are told what their tasks need that no connected worker has, once they have waited.
 
 One word for all tasks that need the same, to each client that waits for any of them; not again for
-some minutes.  The tasks go on waiting: such a worker may still come.
+some minutes, as long as they wait.  The tasks go on waiting: such a worker may still come.
 """
 
 from collections import deque
@@ -11,8 +11,8 @@ from typing import Final
 from shoal.protocol.limits import TasksStranded
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.model.demands import DemandKey, demand_key
-from shoal.scheduler.model.entities import Client, Task
+from shoal.scheduler.model.demands import DemandKey, Told, demand_key
+from shoal.scheduler.model.entities import NO_WORKER, QUEUED, Client, Task
 from shoal.scheduler.model.state import SchedulerState
 
 AGAIN_SECONDS: Final = 300.0
@@ -61,7 +61,7 @@ def _tell(core: Core, client: Client, key: DemandKey, tasks: list[Task], seconds
     workers = [worker for worker in core.state.workers.values() if not worker.is_leaving]
     if not (options.resources or options.workers):
         return  # anybody may run it: nobody has come yet, or all are paused, which is told apart
-    if not is_news(core, client, key):
+    if not is_news(core, client, key, tasks[0]):
         return
     named = core.state.workers_named(options.workers)
     allowed = workers if options.allow_other_workers or not named else list(named)
@@ -84,18 +84,26 @@ def _tell(core: Core, client: Client, key: DemandKey, tasks: list[Task], seconds
     core.to_client(client, message)
 
 
-def is_news(core: Core, client: Client, key: DemandKey) -> bool:
+def is_news(core: Core, client: Client, key: DemandKey, task: Task) -> bool:
     """Whether to tell this client of tasks that need this: once, and not too much in all.
 
-    It counts as told from now on.
+    If the one that it was told of waits no more, as it was run or let go of, others that do are
+    news.  It counts as told from now on.
     """
-    told = core.state.told_unmet.setdefault(client, {})
-    for before, at in list(told.items()):
-        if at + AGAIN_SECONDS <= core.now:
-            del told[before]
-    if key in told or len(told) >= WORDS_MAX:
+    state = core.state
+    told = state.told_unmet.setdefault(client, {})
+    for needed, before in list(told.items()):
+        if before.at + AGAIN_SECONDS <= core.now:
+            del told[needed]
+    if sum(before.ntimes for before in told.values()) >= WORDS_MAX:
         return False
-    told[key] = core.now
+    last = told.pop(key, None)
+    if last is not None:
+        first = state.task_by_id.get(last.task)
+        if first is not None and first.state in (NO_WORKER, QUEUED):
+            told[key] = last
+            return False
+    told[key] = Told(core.now, task.id, 1 if last is None else last.ntimes + 1)
     return True
 
 

@@ -1,5 +1,7 @@
 """Copies of results on their way between workers, and what they are made for."""
 
+from math import inf
+
 from shoal.scheduler.model.entities import Client, Task, Worker
 
 
@@ -100,10 +102,14 @@ class Copies:
         "calls",
         "coming_nbytes",
         "goals",
+        "looked_at",
+        "lowered",
         "nbegun",
         "on_way",
         "refusals",
         "retiring",
+        "silent_by",
+        "unlooked",
     )
 
     def __init__(self) -> None:
@@ -115,6 +121,10 @@ class Copies:
         self.goals: dict[Task, Goal] = {}
         self.retiring: dict[Worker, Retirement] = {}
         self.calls: list[CopyCall] = []
+        self.unlooked: dict[Task, None] = {}  # to be looked at in steps to come: they are many
+        self.lowered: dict[Task, None] = {}  # whose goal is new: what is more than that is dropped
+        self.silent_by = inf  # before, none that is on its way can have taken too long
+        self.looked_at = 0, 0  # the latest step that did, and how much it has looked at
 
     def __bool__(self) -> bool:
-        return bool(self.on_way or self.goals or self.retiring or self.calls)
+        return bool(self.on_way or self.goals or self.retiring or self.calls or self.unlooked)

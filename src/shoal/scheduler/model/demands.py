@@ -3,7 +3,9 @@ while they wait."""
 
 from collections.abc import Collection, Mapping
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
+from shoal.ids import TaskId
 from shoal.protocol.messages import TaskOptions
 from shoal.scheduler.model.entities import Task, Worker
 from shoal.scheduler.model.queue import TaskQueue
@@ -14,6 +16,15 @@ LineKey = tuple[tuple[str, ...], tuple[str, ...], bool, tuple[str, ...]]
 
 Entry = tuple[int, int, int, "Demand"]
 """Priority and number of a demand's most urgent task, what makes entries distinct, the demand."""
+
+
+class Told(NamedTuple):
+    """That a client was told of tasks that need the same, and how often."""
+
+    at: float
+    task: TaskId  # the first of them: once it waits no more, another that does is news
+    ntimes: int
+
 
 TOLERANCE = 1e-9
 """Amounts are summed up; ten times a tenth shall be no more than one."""

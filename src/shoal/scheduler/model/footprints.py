@@ -30,10 +30,11 @@ class Held:
 class Overfilled:
     """A task under which workers died as their memory was full."""
 
-    __slots__ = ("nalone", "places", "roomiest_bytes")
+    __slots__ = ("nalone", "nbeside", "places", "roomiest_bytes")
 
     def __init__(self) -> None:
         self.nalone = 0  # how often nothing else ran there, so that it was this task for certain
+        self.nbeside = 0  # the same, but for results of others, without which there was room
         self.roomiest_bytes = 0  # the most that one of them had for it
         self.places: list[tuple[str, int, int]] = []  # address, bytes as last known, limit
 
@@ -44,6 +45,7 @@ class LastSeen(NamedTuple):
     address: str
     others_bytes: int  # without what runs took
     empty_bytes: int  # that it would have had for a run
+    beside_bytes: int  # results in memory that were no inputs of the run, if there was but one
     nblamed: int
 
 

@@ -1,5 +1,6 @@
 """Which worker is least, which is most loaded?  Both in O(1), however many there are."""
 
+from collections import OrderedDict
 from collections.abc import Iterator
 
 from shoal.scheduler.model.entities import Worker
@@ -9,13 +10,14 @@ class LoadIndex:
     """Workers in buckets by the logarithm of their load, so that few changes of load move one.
 
     Loads within a bucket differ by less than a factor of two; among those, the worker that came
-    into the bucket first is first.  Every operation is O(1).
+    into the bucket first is first.  Every operation is O(1).  A bucket is an `OrderedDict`: in a
+    `dict` from which the first was taken over and over, the next is found behind all their places.
     """
 
     __slots__ = ("bucket_of", "buckets", "occupied")
 
     def __init__(self) -> None:
-        self.buckets: list[dict[Worker, None]] = [{} for _ in range(64)]
+        self.buckets: list[OrderedDict[Worker, None]] = [OrderedDict() for _ in range(64)]
         self.bucket_of: dict[Worker, int] = {}
         self.occupied = 0  # bit i: bucket i has workers
 
@@ -48,6 +50,12 @@ class LoadIndex:
             del workers[worker]
             if not workers:
                 self.occupied &= ~(1 << bucket)
+
+    def put_last(self, worker: Worker) -> None:
+        """Have others of about the same load come before `worker`, if it is here."""
+        bucket = self.bucket_of.get(worker)
+        if bucket is not None:
+            self.buckets[bucket].move_to_end(worker)
 
     def lowest(self) -> Worker | None:
         """A worker with the least load, give or take a factor of two; None if there is none."""

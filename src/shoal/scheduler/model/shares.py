@@ -12,6 +12,12 @@ from typing import Final
 from shoal.ids import TaskId
 from shoal.scheduler.model.entities import Client
 
+SEQUENCE_BITS: Final = 56
+"""A priority is the user's urgency above so many bits of the task's place."""
+
+SEQUENCE_MASK: Final = (1 << SEQUENCE_BITS) - 1
+"""Those bits."""
+
 STEP: Final = 1 << 10
 """The distance of the tags of a client that is alone; there is room for others between them."""
 

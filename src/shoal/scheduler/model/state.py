@@ -6,7 +6,7 @@ from shoal.ids import ClientId, ClientTaskId, CodeId, Epoch, Key, TaskId, Worker
 from shoal.protocol.messages import TaskOptions
 from shoal.scheduler.model.copies import Copies
 from shoal.scheduler.model.datasets import Dataset
-from shoal.scheduler.model.demands import Demand, DemandKey, Line, LineKey
+from shoal.scheduler.model.demands import Demand, DemandKey, Line, LineKey, Told
 from shoal.scheduler.model.entities import (
     FORGOTTEN,
     RELEASED,
@@ -89,7 +89,7 @@ class SchedulerState:
         self.stranded: deque[tuple[float, Task]] = deque()  # by time; some of them wait no more
         self.untold: deque[tuple[float, Task]] = deque()
         """By time, those of them that no client was told of yet; some of them wait no more."""
-        self.told_unmet: dict[Client, dict[DemandKey, float]] = {}  # what was told -> when (s)
+        self.told_unmet: dict[Client, dict[DemandKey, Told]] = {}  # what tasks that wait need
         self.nested_since: dict[DemandKey, float] = {}
         """Demands of tasks within tasks that were not looked at yet -> since when (s), by time."""
         self.workerless_since: float | None = None  # tasks are queued, and nobody is there
@@ -99,6 +99,7 @@ class SchedulerState:
         self.of_no_use: dict[Task, None] = {}  # to be forgotten in steps to come
         self.footprints = Footprints()  # what waits for memory, and the limits of workers
         self.unplaced: deque[Task] = deque()  # ready, to be placed in steps to come
+        self.has_unsent = False  # queued tasks with room for them were left to the next step
         self.scattering: dict[Task, dict[Client, dict[Worker, None]]] = {}
         """Awaited scattered value -> who brings it -> which workers shall get it from there."""
         self.copies = Copies()  # being made, and why

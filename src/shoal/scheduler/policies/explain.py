@@ -1,10 +1,9 @@
 """What does this task wait for, or why did it run where it did?  In lines for people.
 
-Computed when somebody asks, of what is known at that moment.  Cost: O(inputs + workers), and a look
-at the queue, which is bounded.
+Computed when somebody asks, of what is known at that moment.  Cost: O(inputs + workers), and looks
+at the queues and at what a task depends on, which are bounded.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -27,18 +26,14 @@ from shoal.scheduler.model.entities import (
     Worker,
 )
 from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.causes import Cause, Causes
 from shoal.scheduler.policies.memory import Admission
 from shoal.scheduler.policies.queuing import LateBinding
+from shoal.scheduler.policies.standing_in_line import Lines
 from shoal.units import format_nbytes, format_seconds
 
 NAMED_MAX: Final = 4
 """Workers, inputs and holders that are named in a line; of more, how many there are."""
-
-QUEUE_LOOKED_AT: Final = 10_000
-"""Queued tasks that are looked at to say how many go before one."""
-
-CHAIN_MAX: Final = 1_000
-"""Unfinished inputs of inputs that are followed."""
 
 NESTING_MAX: Final = 100
 """Tasks within tasks that are followed."""
@@ -63,7 +58,7 @@ PLACED_BECAUSE: Final = {
 class Explaining:
     """Looks at one scheduler's state; changes nothing."""
 
-    __slots__ = ("admission", "line", "now", "queuing", "state")
+    __slots__ = ("_causes", "_lines", "admission", "now", "queuing", "state")
 
     def __init__(
         self, state: SchedulerState, queuing: LateBinding, admission: Admission, now: float
@@ -72,7 +67,8 @@ class Explaining:
         self.queuing = queuing
         self.admission = admission
         self.now = now
-        self.line: list[int] | None = None  # priorities of what is queued, once somebody asks
+        self._lines = Lines(state)
+        self._causes = Causes(state, self._is_kept)
 
     def lines(
         self,
@@ -87,14 +83,19 @@ class Explaining:
             moves: of it, from one worker's backlog to another.
         """
         yield f"{to_text(task.key)!r} is {_state_of(task)}:"
-        for line in self._why(task):
+        why = self._inputs_missing(task) if task.state == WAITING else self._why(task)
+        for line in why:
             yield "  " + line
         for line in self._story(task, records, moves):
             yield "  " + line
 
     def _why(self, task: Task) -> Iterator[str]:
         if task.state == WAITING:
-            yield from self._inputs_missing(task)
+            yield (
+                "it is a value that a client is to bring"
+                if task.code is None
+                else "it waits for its inputs"
+            )
         elif task.state == QUEUED:
             yield from self._queued(task)
         elif task.state == NO_WORKER:
@@ -113,33 +114,52 @@ class Explaining:
             )
 
     def _inputs_missing(self, task: Task) -> Iterator[str]:
-        """W01: which inputs it waits for, and how far that goes back."""
+        """W01: how many it lacks, and what it waits for in the end."""
+        nmissing = sum(dependency.state != MEMORY for dependency in task.dependencies)
         if task.code is None:
-            yield "it is a value that a client is to bring"
+            yield from self._why(task)
             return
-        missing = [d for d in task.dependencies if d.state != MEMORY]
-        if not missing:
+        if not nmissing:
             yield "it has all inputs, and is about to be placed"
             return
-        nearest = min(missing, key=lambda d: (_NEARNESS.get(d.state, 9), d.nwaiting))
-        where = "" if nearest.worker is None else f" on {_names([nearest.worker])}"
-        yield (
-            f"it waits for {len(missing)} of {len(task.dependencies)} inputs; the nearest is "
-            f"{to_text(nearest.key)!r} ({nearest.state}{where})"
-        )
-        chain, seconds = self._chain(nearest)
-        if chain > 1:
-            yield f"before that one are {chain - 1} more in a row, {format_seconds(seconds)} in all"
+        cause, is_all = self._causes.of(task)
+        waits = f"it waits for {nmissing} of {len(task.dependencies)} inputs"
+        if cause is None:
+            yield waits
+        else:
+            yield from self._on_cause(cause, waits)
+        if not is_all:
+            yield "so much has to be done before it that not all of that was looked at"
 
-    def _chain(self, task: Task) -> tuple[int, float]:
-        """How many unfinished tasks follow each other up to `task`, and how long they take."""
-        length, us = 0, 0
-        following: Task | None = task
-        while following is not None and length < CHAIN_MAX:
-            length += 1
-            us += self.queuing.expected_us(following)
-            following = next((d for d in following.dependencies if d.state != MEMORY), None)
-        return length, us * 1e-6
+    def _on_cause(self, cause: Cause, waits: str) -> Iterator[str]:
+        """Which one it is, why that is not there, and how much is between the two."""
+        last, back = cause.task, len(cause.path)
+        where = "" if last.worker is None else f" on {_names([last.worker])}"
+        which = "next is" if cause.ends_by_itself else "what keeps it is"
+        steps = f", {back} steps back" if back > 1 else ""
+        yield f"{waits}; {which} {to_text(last.key)!r} ({last.state}{where}){steps}"
+        for line in self._why(last):
+            yield f"  {to_text(last.key)!r}: {line}"
+        if cause.ends_by_itself and back > 1:
+            yield self._how_long(cause)
+
+    def _how_long(self, cause: Cause) -> str:
+        """What the tasks on the way take, as far as that is known."""
+        us = self._known_us(cause.path)
+        return f"with that one {len(cause.path)} tasks in a row go before it, {_work(us)}"
+
+    def _known_us(self, tasks: Iterable[Task]) -> list[int]:
+        """What each is expected to run; -1: none of its kind has ended yet."""
+        return [
+            self.queuing.expected_us(task) if task.prefix.duration_us >= 0 else -1 for task in tasks
+        ]
+
+    def _is_kept(self, task: Task) -> bool:
+        """Whether a limit, or memory, keeps a ready task."""
+        limits = task.options.limits
+        if limits and task.state == QUEUED and self.state.limits.reached(limits):
+            return True
+        return task in self.state.footprints.held
 
     def _queued(self, task: Task) -> Iterator[str]:
         """W02, W05, W07: what keeps it here, though it is ready."""
@@ -181,16 +201,7 @@ class Explaining:
         if able and not open_ones:
             nthreads = sum(worker.nthreads for worker in able)
             yield f"the {nthreads} threads of {_names(able)} have enough to do"
-        if not (options.resources or options.limits):
-            yield self._place_in_line(task)
-
-    def _place_in_line(self, task: Task) -> str:
-        if self.line is None:
-            runs = (queued for _, _, run in self.state.queue.runs for queued in run)
-            some = islice(runs, QUEUE_LOOKED_AT)
-            self.line = sorted(queued.priority for queued in some if queued.state == QUEUED)
-        more = "at least " if self.state.queue.nentries > QUEUE_LOOKED_AT else ""
-        return f"{more}{bisect_left(self.line, task.priority)} queued tasks go before it"
+        yield from self._lines.ahead(task)
 
     def _unrunnable(self, task: Task) -> Iterator[str]:
         """W05, W06, W12: nobody who is there may run it."""
@@ -231,13 +242,13 @@ class Explaining:
         worker = task.worker
         if worker is None:
             return
-        expected = format_seconds(self.queuing.expected_us(task) * 1e-6)
+        expected = self._expected(task)
         if task.run == NO_RUN:
             ahead = [t for t in worker.processing if t.priority < task.priority]
-            us = sum(worker.processing[other] for other in ahead) / worker.nthreads
+            work = f", {_work(self._known_us(ahead), worker.nthreads)}" if ahead else ""
             yield (
                 f"it is placed on {_names([worker])} and not sent: {len(ahead)} tasks go before it "
-                f"there, {format_seconds(us * 1e-6)} of work; another worker may take it"
+                f"there{work}; another worker may take it"
             )
             if not worker.takes_work:
                 yield from _not_taking([worker])
@@ -250,7 +261,7 @@ class Explaining:
         if before >= worker.nbegun_max:
             yield f"{_names([worker])} has it, and runs {worker.nthreads} others first"
         else:
-            yield f"{_names([worker])} runs it, or fetches what it needs; such take {expected}"
+            yield f"{_names([worker])} runs it, or fetches what it needs{expected}"
         lacks = [d for d in task.dependencies if d.value is None and d not in worker.has_what]
         if lacks:
             nbytes = sum(max(0, d.nbytes) for d in lacks)
@@ -259,6 +270,11 @@ class Explaining:
                 f"{len(lacks)} inputs come from elsewhere, {format_nbytes(nbytes)} "
                 f"from {_names(holders)}"
             )
+
+    def _expected(self, task: Task) -> str:
+        if task.prefix.duration_us < 0:
+            return " (no such task has ended yet)"
+        return f"; such take {format_seconds(self.queuing.expected_us(task) * 1e-6)}"
 
     def _held(self, task: Task) -> str:
         size = format_nbytes(max(0, task.nbytes))
@@ -310,9 +326,6 @@ def holders_outside(state: SchedulerState, task: Task) -> Iterator[Task]:
                 yield task
 
 
-_NEARNESS: Final = {PROCESSING: 0, QUEUED: 1, NO_WORKER: 2, WAITING: 3, RELEASED: 4}
-
-
 def _state_of(task: Task) -> str:
     if task.state == PROCESSING:
         return "placed (processing)" if task.run == NO_RUN else "sent (processing)"
@@ -331,6 +344,20 @@ def _not_taking(workers: Sequence[Worker]) -> Iterator[str]:
     leaving = [worker for worker in workers if worker.is_leaving]
     if leaving:
         yield f"{len(leaving)} of {len(workers)} workers are about to leave: {_names(leaving)}"
+
+
+def _work(expected_us: Sequence[int], nthreads: int = 1) -> str:
+    """How long tasks take together, as far as that is known.
+
+    Args:
+        expected_us: of each, in microseconds; -1: nobody knows.
+    """
+    known = [us for us in expected_us if us >= 0]
+    nunknown = len(expected_us) - len(known)
+    if not known:
+        return "of kinds of which none has ended yet"
+    text = f"{format_seconds(sum(known) * 1e-6 / nthreads)} of work"
+    return f"{text} without {nunknown} of kinds of which none has ended yet" if nunknown else text
 
 
 def _amounts(resources: dict[str, float]) -> str:

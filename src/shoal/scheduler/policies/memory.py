@@ -99,7 +99,7 @@ class Admission:
 
     def needs_bytes(self, task: Task, worker: Worker) -> int:
         """What a run of it takes there, with the inputs that `worker` has to fetch for it."""
-        needs = self.own_bytes(task)
+        needs = max(self.own_bytes(task), _carried_bytes(task))
         for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
             if dependency.value is None and dependency not in worker.has_what:
                 needs += max(0, dependency.nbytes)
@@ -138,6 +138,12 @@ class Admission:
             return f"as much as runs of {prefix.name!r} have taken so far, and they go on"
         times = "1 run" if prefix.ngauged == 1 else f"{prefix.ngauged} runs"
         return f"learnt from {times} of {prefix.name!r}"
+
+
+def _carried_bytes(task: Task) -> int:
+    """What an argument takes that is sent with the run: as bytes, and as the value that it is."""
+    argument = task.argument
+    return 2 * len(argument) if isinstance(argument, bytes) else 0
 
 
 def may_have_more(prefix: Prefix, worker: Worker, now: float) -> bool:

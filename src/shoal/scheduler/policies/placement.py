@@ -1,6 +1,7 @@
 """Which worker shall run this ready task?  And which shall hold this scattered value?"""
 
 from collections.abc import Iterable
+from math import inf
 
 from shoal.scheduler.model.demands import has_left
 from shoal.scheduler.model.entities import Task, Worker, aliases_of
@@ -77,18 +78,22 @@ class EarliestStart:
         least = min([len(worker.actors) for worker in workers], default=0)
         return self.best(task, [w for w in workers if len(w.actors) == least], now)
 
-    def fetch_us(self, task: Task, worker: Worker, now: float) -> float:
+    def fetch_us(self, task: Task, worker: Worker, now: float, enough_us: float = inf) -> float:
         """Microseconds until the inputs that `worker` lacks have arrived there.
 
         Large ones that are on their way to others are shared out by all who hold them; those that
         are on their way there already will be there, whatever else is placed there.  So what very
         many need is copied by ever more workers, and not by all of them from the first.
+
+        Once it is `enough_us` in sum, it is not asked how much more it is.
         """
         total = 0.0
         has_what, duration_us = worker.has_what, task.prefix.duration_us
         for dependency in task.dependencies[:INPUTS_LOOKED_AT]:
             if dependency not in has_what and dependency.value is None:
                 total += self._travel_us(dependency, worker, duration_us, now)
+                if total >= enough_us:
+                    break
         return total
 
     def fetch_shares_us(self, task: Task, worker: Worker, now: float) -> float:

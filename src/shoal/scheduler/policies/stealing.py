@@ -50,7 +50,8 @@ class TakeFromBacklog:
         """
         placement = self.placement
         lacks_us = placement.fetch_us(task, victim, now)
-        if placement.fetch_us(task, thief, now) >= gain_us + lacks_us:
+        sooner_us = gain_us + lacks_us
+        if placement.fetch_us(task, thief, now, sooner_us) >= sooner_us:
             return False
         shares_us = placement.fetch_shares_us(task, thief, now)
         moving_max_us = MOVING_MAX * max(expected_us, placement.latency_us)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shoal.errors import ShoalError
+from shoal.units import format_seconds
 
 
 class MeasureUnknown(ShoalError, ValueError):
@@ -33,4 +34,35 @@ class NoSuggestion(ShoalError, TypeError):
             f"A policy yielded {self.yielded!r}. What it yields is "
             'Suggestion("replicate" or "drop", task) with a task of scheduler.tasks, and perhaps '
             "a set of workers of scheduler.workers among which to choose."
+        )
+
+
+class PolicyRaised(ShoalError):
+    """A policy for copies ends with an error."""
+
+    def __init__(self, policy: object, error: BaseException) -> None:
+        super().__init__(policy, error)
+        self.policy, self.error = policy, error
+
+    def __str__(self) -> str:
+        return (
+            f"The policy {self.policy!r} for copies of results has raised "
+            f"{type(self.error).__name__}: {self.error}. It is asked no more, other policies are. "
+            "Mend it, and add it again: manager.add_policy(policy)."
+        )
+
+
+class PolicySlow(ShoalError):
+    """A policy for copies keeps the scheduler's loop."""
+
+    def __init__(self, policy: object, seconds: float) -> None:
+        super().__init__(policy, seconds)
+        self.policy, self.seconds = policy, seconds
+
+    def __str__(self) -> str:
+        return (
+            f"The policy {self.policy!r} for copies of results took "
+            f"{format_seconds(self.seconds)} of the scheduler's loop, in which nothing else is "
+            "done; if that goes on it is asked in fewer rounds. Have it look at fewer tasks, or "
+            "make active-memory-manager.interval longer."
         )

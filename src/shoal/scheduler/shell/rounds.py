@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, MutableSet
 from importlib import import_module
+from time import perf_counter
 from typing import Any, Final, cast
 
 from shoal import config
@@ -22,7 +23,8 @@ from shoal.scheduler.model.entities import MEMORY, Task, Worker
 from shoal.scheduler.model.reduction import Suggested
 from shoal.scheduler.policies.measures import MEASURES
 from shoal.scheduler.policies.reduction import choose_dropper, choose_recipient, uses_of
-from shoal.scheduler.shell.errors import MeasureUnknown, NoSuggestion
+from shoal.scheduler.shell.errors import MeasureUnknown, NoSuggestion, PolicyRaised, PolicySlow
+from shoal.scheduler.shell.pacing import Pace
 from shoal.units import to_seconds
 
 logger = logging.getLogger("shoal.scheduler.rounds")
@@ -42,7 +44,7 @@ class Policies(MutableSet[Any]):
     __slots__ = ("_held", "_when_changed")
 
     def __init__(self, when_changed: Callable[[], None]) -> None:
-        self._held: dict[Any, None] = {}
+        self._held: dict[Any, Pace] = {}
         self._when_changed = when_changed
 
     def __repr__(self) -> str:
@@ -59,8 +61,12 @@ class Policies(MutableSet[Any]):
 
     def add(self, policy: Any) -> None:
         """Ask it, too, from the next round on."""
-        self._held[policy] = None
+        self._held.setdefault(policy, Pace())
         self._when_changed()
+
+    def pace_of(self, policy: Any) -> Pace:
+        """How long its runs take; of one that has just been taken out nobody will know."""
+        return self._held.get(policy) or Pace()
 
     def discard(self, policy: Any) -> None:
         """Ask it no more; nothing happens if it was not asked."""
@@ -80,6 +86,8 @@ class Rounds:
     """Seconds between two rounds."""
     measure: str
     """What of workers' memory is compared."""
+    clock: Callable[[], float] = staticmethod(perf_counter)
+    """Seconds, to measure how long a policy keeps the loop."""
 
     def __init__(
         self,
@@ -162,20 +170,7 @@ class Rounds:
         if self._is_plain:
             self._step(self._machine.reduce_replicas_now)
             return
-        state = self._machine.state
-        measure = MEASURES[self.measure]
-        self.workers_memory = {WorkerView(w): measure(w) for w in state.workers.values()}
-        try:
-            for policy in list(self.policies):
-                try:
-                    self._run(policy)
-                except Exception:
-                    logger.exception("The policy %r for copies of results has raised", policy)
-            if self.pending:
-                self._step(self._machine.enact, self._suggested())
-        finally:
-            self.pending = {}
-            self.workers_memory = {}
+        self._round(list(self._policies))
 
     def amm_handler(self, method: str) -> bool | None:
         """Do what a client asks for by name: start, stop, run_once or running.
@@ -274,10 +269,44 @@ class Rounds:
             self.close()
             return
         try:
-            self.run_once()
+            if self._is_plain:
+                self.run_once()
+            else:
+                self._round([p for p in list(self._policies) if self._policies.pace_of(p).is_due()])
         finally:
             if self._is_on:
                 self._plan()
+
+    def _round(self, policies: Iterable[Any]) -> None:
+        """Ask these policies and have done what they suggest; one that raises is asked no more."""
+        state = self._machine.state
+        measure = MEASURES[self.measure]
+        self.workers_memory = {WorkerView(w): measure(w) for w in state.workers.values()}
+        ended: list[Any] = []
+        try:
+            for policy in policies:
+                began_at = self.clock()
+                try:
+                    self._run(policy)
+                except Exception as error:
+                    logger.exception("%s", PolicyRaised(policy, error))
+                    ended.append(policy)
+                else:
+                    self._note_run(policy, self.clock() - began_at)
+            if self.pending:
+                self._step(self._machine.enact, self._suggested())
+        finally:
+            self.pending = {}
+            self.workers_memory = {}
+            for policy in ended:
+                self._policies.discard(policy)
+
+    def _note_run(self, policy: Any, seconds: float) -> None:
+        """Tell, once, of a policy that keeps everybody waiting."""
+        pace = self._policies.pace_of(policy)
+        if pace.note_run(seconds) and not pace.is_told:
+            pace.is_told = True
+            logger.warning("%s", PolicySlow(policy, seconds))
 
     def _step(self, event: Callable[..., None], *args: Any) -> None:
         stepping = self.scheduler.membership.stepping

@@ -20,9 +20,7 @@ from shoal.protocol.plain import load_plain
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.machine.story import Record
 from shoal.scheduler.model.entities import ERRED, FORGOTTEN, MEMORY, Client, Task, Worker
-
-SEQUENCE_MASK: Final = (1 << 56) - 1
-"""Of a task's priority: its place in the order of submission."""
+from shoal.scheduler.model.shares import SEQUENCE_MASK
 
 
 class Watcher:

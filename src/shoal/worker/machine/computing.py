@@ -16,6 +16,7 @@ from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled
 from shoal.worker.machine.effects import WithdrawRuns
 from shoal.worker.machine.forgetting import let_go, remove_run
 from shoal.worker.machine.gathering import keep, require, revive
+from shoal.worker.machine.letting_in import release, those_that_fit
 from shoal.worker.machine.residing import await_values, settle
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
@@ -103,6 +104,8 @@ def hand_over(state: WorkerState) -> list[Run]:
         runs = [run for run in runs if run is state.excepted]
     if len(runs) > 1:
         runs.sort(key=_by_urgency)
+    if state.room is not None:
+        runs = those_that_fit(state, runs)
     record, now = state.story.append, state.now
     for run in runs:
         run.state = HANDED
@@ -144,6 +147,8 @@ def on_seceded(state: WorkerState, run: Run, seconds: float) -> None:
     if run.state != HANDED:
         return
     run.state = LONG_RUNNING
+    if run.reserved_bytes:
+        release(state, run)
     message = run.message
     state.record(message.key, LONG_RUNNING, message.run)
     if not run.abandoned:
@@ -169,6 +174,8 @@ def on_ended(state: WorkerState, ended: Iterable[RunEnded]) -> None:
         message = run.message
         task, number = message.task, message.run
         record((now, message.key, end.how, number))
+        if run.reserved_bytes:
+            release(state, run)
         if run.abandoned:
             if run.state != OVER:  # else its epoch is over, and the tables don't know it
                 remove_run(state, run)

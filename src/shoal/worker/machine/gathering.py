@@ -15,6 +15,7 @@ from shoal.protocol.messages import (
 )
 from shoal.worker.machine.effects import Fetch, LoadInline
 from shoal.worker.machine.forgetting import abandon, let_go, remove_run
+from shoal.worker.machine.letting_in import fits, room_bytes
 from shoal.worker.machine.residing import replace, settle
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
@@ -148,10 +149,18 @@ def request(state: WorkerState) -> None:
     state.unqueued.clear()
     settings = state.settings
     while state.starved and len(state.fetches) < settings.transfers_max and has_room(state):
-        peer = state.starved.pop_first()
+        peer = state.starved.first()
+        first = peer.queue.first()
+        if not fits(state, first.nbytes, first.waiters.first() if first.waiters else None):
+            return
+        state.starved.remove(peer)
         wants: list[Want] = []
         nbytes = 0
-        most = min(settings.transfer_bytes_max, settings.incoming_bytes_max - state.incoming_nbytes)
+        most = min(
+            settings.transfer_bytes_max,
+            settings.incoming_bytes_max - state.incoming_nbytes,
+            room_bytes(state),
+        )
         for want in peer.queue:
             nbytes += want.nbytes
             if wants and (nbytes > most or len(wants) >= settings.transfer_tasks_max):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from shoal.ids import TaskId
 from shoal.worker.machine.gathering import has_room
+from shoal.worker.machine.letting_in import is_lacking
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model.entities import HANDED, LONG_RUNNING, OVER, WAITING, Run
 
@@ -17,6 +18,7 @@ def broken(state: WorkerState) -> Iterator[str]:
     yield from wants_have_one_source(state)
     yield from peers_are_accounted(state)
     yield from values_are_somewhere(state)
+    yield from reservations_add_up(state)
     yield from nothing_is_kept_for_nobody(state)
     yield from steps_leave_nothing_behind(state)
 
@@ -40,7 +42,7 @@ def runs_are_booked_once(state: WorkerState) -> Iterator[str]:
         if run.state == OVER:
             yield f"{run} is over and still in a table"
         may_wait = state.pause is not None or state.is_holding or run.wants or run.unread
-        if run.state == WAITING and not may_wait:
+        if run.state == WAITING and not may_wait and not is_lacking(state):
             yield f"{run} waits for nothing"
         if run.state in (HANDED, LONG_RUNNING) and (run.wants or run.unread):
             yield f"{run} was handed over without {list(run.wants or run.unread or ())}"
@@ -110,6 +112,7 @@ def peers_are_accounted(state: WorkerState) -> Iterator[str]:
         if (
             peer.queue
             and state.pause is None
+            and not is_lacking(state)
             and has_room(state)
             and peer.nrequests < settings.transfers_per_peer_max
             and len(state.fetches) < settings.transfers_max
@@ -147,7 +150,8 @@ def values_are_somewhere(state: WorkerState) -> Iterator[str]:
         yield f"{state.writing_nbytes} bytes are being written, by the count, and {nbytes} are"
     if state.reading_nbytes != sum([replica.nbytes for replica in state.reads.values()]):
         yield f"{state.reading_nbytes} bytes are being read, by the count"
-    if state.unasked and state.pause is None and not state.reads:
+    may_wait = state.pause is not None or is_lacking(state)
+    if state.unasked and not may_wait and not state.reads:
         yield f"nobody reads {list(state.unasked)}"
     for replica in [*state.writes.values(), *state.reads.values()]:
         if state.held.get(replica.task) is not replica:
@@ -160,6 +164,19 @@ def values_are_somewhere(state: WorkerState) -> Iterator[str]:
             residence = replica.residence
             if residence is None or residence.in_memory or run not in (residence.readers or ()):
                 yield f"{run} waits for {replica}, which does not know it"
+
+
+def reservations_add_up(state: WorkerState) -> Iterator[str]:
+    """Room is kept for runs that were handed over, and for nobody else."""
+    room = state.room
+    if room is None:
+        return
+    reserved = sum(run.reserved_bytes for run in _all_runs(state))
+    if room.reserved_bytes < reserved:
+        yield f"{room.reserved_bytes} bytes are reserved, by the count, and {reserved} are"
+    for run in _all_runs(state):
+        if run.reserved_bytes and run.state != HANDED:
+            yield f"{run} has {run.reserved_bytes} bytes reserved"
 
 
 def nothing_is_kept_for_nobody(state: WorkerState) -> Iterator[str]:
@@ -175,7 +192,7 @@ def nothing_is_kept_for_nobody(state: WorkerState) -> Iterator[str]:
 def steps_leave_nothing_behind(state: WorkerState) -> Iterator[str]:
     """All that a step leaves is taken with its effects."""
     added = state.connected and state.added  # else told with the next welcome
-    runs_held = state.ready and not state.is_holding
+    runs_held = state.ready and not state.is_holding and not is_lacking(state)
     held_back = state.pause is None and (runs_held or state.unqueued)  # else until it resumes
     if state.outbox or held_back or added or state.effects or state.dropped:
         yield "something of the last step was not taken"

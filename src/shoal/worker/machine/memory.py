@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from shoal.protocol.memory import PauseChanged, RunsGauged
 from shoal.worker.machine.effects import HoldRuns
+from shoal.worker.machine.letting_in import release
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
 from shoal.worker.model.entities import HANDED, WAITING, Run
@@ -104,6 +105,8 @@ def on_held(state: WorkerState, runs: Iterable[Run]) -> None:
     """The threads gave these back, and have not begun them: they are ready, and wait."""
     for run in runs:
         run.state = WAITING
+        if run.reserved_bytes:
+            release(state, run)
         state.ready.append(run)
         state.record(run.key, words.HELD_BACK, run.number)
     if state.pause is not None:

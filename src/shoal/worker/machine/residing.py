@@ -9,6 +9,7 @@ from collections import deque
 
 from shoal.ordered import OrderedSet
 from shoal.worker.machine.effects import ReadBack, Write
+from shoal.worker.machine.letting_in import fits
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
 from shoal.worker.model.entities import Replica, Residence, Run
@@ -83,14 +84,17 @@ def begin_reads(state: WorkerState) -> None:
     while unasked:
         if reads and (state.is_holding or len(reads) >= state.settings.reads_max):
             return
-        replica = unasked.popleft()
+        replica = unasked[0]
         residence = replica.residence
         if residence is not None and residence.readers and residence.work is None:
+            if not fits(state, replica.nbytes, residence.readers.first()):
+                return
             read = residence.work = ReadBack(replica.task, replica.nbytes)
             reads[read] = replica
             state.reading_nbytes += replica.nbytes
             state.effects.append(read)
             state.record(replica.key, words.READ_BACK)
+        unasked.popleft()
 
 
 def serve(state: WorkerState, replica: Replica, waiters: list[Run]) -> None:

@@ -15,6 +15,7 @@ from shoal.ids import TaskId
 from shoal.protocol.messages import ReplicasGone, RunReturned
 from shoal.worker.machine.effects import Evict, ReadBack, Write
 from shoal.worker.machine.forgetting import let_go, remove_run
+from shoal.worker.machine.letting_in import is_lacking, is_under_way
 from shoal.worker.machine.residing import await_values, move_out, serve
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
@@ -35,7 +36,7 @@ def spill(state: WorkerState, nbytes: int, *, may_write: bool) -> int:
     leaving_nbytes = _evict(state, nbytes, None)
     if may_write and leaving_nbytes < nbytes:
         leaving_nbytes += _begin_writes(state, nbytes - leaving_nbytes, None)
-    if state.pause is not None and leaving_nbytes < nbytes and not state.writes:
+    if leaving_nbytes < nbytes and not state.writes and _are_held_back(state):
         in_use = _in_use(state)  # what runs that are held back are to use comes last
         leaving_nbytes += _evict(state, nbytes - leaving_nbytes, in_use)
         if may_write and leaving_nbytes < nbytes:
@@ -127,7 +128,7 @@ def on_written(state: WorkerState, write: Write) -> bool:
         return False
     replica, residence = found
     residence.has_file = True
-    if replica.npins and (state.pause is None or replica.task in _in_use(state)):
+    if replica.npins and not (_are_held_back(state) and replica.task not in _in_use(state)):
         state.clean[replica.task] = replica
         return False
     _leave_memory(state, [replica])
@@ -215,12 +216,18 @@ def _end_write(state: WorkerState, write: Write) -> tuple[Replica, Residence] | 
 
 def _in_use(state: WorkerState) -> set[TaskId]:
     """Values that runs have in their hands.  Cost: O(runs and their inputs)."""
+    first = None if state.room is None else state.room.for_run
     return {
         replica.task
         for run in [*state.runs.values(), *state.older_runs.values()]
-        if run.state != WAITING or run is state.excepted
+        if run.state != WAITING or run is state.excepted or run is first
         for replica in run.pins
     }
+
+
+def _are_held_back(state: WorkerState) -> bool:
+    """Whether runs wait for memory that their own inputs may have to make room in."""
+    return state.pause is not None or (is_lacking(state) and not is_under_way(state))
 
 
 def _leave_memory(state: WorkerState, replicas: Sequence[Replica]) -> None:

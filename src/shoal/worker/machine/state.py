@@ -9,6 +9,7 @@ from shoal.ordered import OrderedSet
 from shoal.protocol.messages import Message
 from shoal.worker.machine.effects import Effect, Fetch, ReadBack, Write
 from shoal.worker.model.entities import MachineSettings, Peer, Replica, Run, Want
+from shoal.worker.policies.room import Room
 
 
 class WorkerState:
@@ -38,6 +39,7 @@ class WorkerState:
         "reads",
         "ready",
         "resident",
+        "room",
         "runs",
         "settings",
         "shortage",
@@ -59,6 +61,7 @@ class WorkerState:
         self.pause_by_hand: str | None = None  # why it pauses for another reason than that
         self.pause: str | None = None  # of these, why nothing is begun; None: it is
         self.excepted: Run | None = None  # it begins all the same, as nothing else can end
+        self.room: Room | None = None  # in memory; None: nobody counts, as there is no limit
         self.is_holding = False  # runs are not handed over until some results are on disk
         self.runs: dict[TaskId, Run] = {}  # the newest run of each task that has one
         self.older_runs: dict[tuple[TaskId, RunId], Run] = {}  # overtaken by one of `runs`

@@ -27,7 +27,15 @@ from shoal.protocol.messages import (
     WorkerWelcome,
 )
 from shoal.protocol.slots import RunTaskIn
-from shoal.worker.machine import computing, forgetting, gathering, memory, residing, spilling
+from shoal.worker.machine import (
+    computing,
+    forgetting,
+    gathering,
+    letting_in,
+    memory,
+    residing,
+    spilling,
+)
 from shoal.worker.machine.effects import (
     Close,
     Define,
@@ -44,6 +52,7 @@ from shoal.worker.machine.invariants import broken
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
 from shoal.worker.model.entities import MachineSettings, Run, RunEnded
+from shoal.worker.policies.room import Room
 
 
 class WorkerMachine:
@@ -219,6 +228,23 @@ class WorkerMachine:
         self.state.now = now
         memory.on_gauged(self.state, gauged)
 
+    def limit_memory(self, room: Room) -> None:
+        """From now on what comes into memory is counted, and waits where there is no room."""
+        self.state.room = room
+
+    def looked(self, process_bytes: int, grown_bytes: int, now: float) -> None:
+        """The process has so much memory; see `letting_in.on_looked`."""
+        self.state.now = now
+        letting_in.on_looked(self.state, process_bytes, grown_bytes)
+
+    def is_under_way(self) -> bool:
+        """Whether anything goes on that may leave room in memory as it ends."""
+        return letting_in.is_under_way(self.state)
+
+    def let_in(self) -> None:
+        """No more room can be made: what waits for it is not to wait for ever."""
+        letting_in.force(self.state)
+
     def offer(self, resources: Mapping[str, float], now: float) -> None:
         """From now on tasks may use these amounts, beside those that are not named."""
         state = self.state
@@ -232,15 +258,17 @@ class WorkerMachine:
     def take_effects(self) -> list[Effect]:
         """What the steps since the last call ask for, in order."""
         state = self.state
-        if (state.unqueued or state.starved) and state.pause is None:
-            gathering.request(state)
+        if state.room is not None:
+            letting_in.begin_asking(state)
+        if state.ready and not state.is_holding and (runs := computing.hand_over(state)):
+            state.effects.append(StartRuns(runs))
         if state.unasked and (state.pause is None or state.excepted is not None):
             residing.begin_reads(state)
+        if (state.unqueued or state.starved) and state.pause is None:
+            gathering.request(state)
         effects = state.effects
         if state.dropped:
             self._drop(effects)
-        if state.ready and not state.is_holding and (runs := computing.hand_over(state)):
-            effects.append(StartRuns(runs))
         if state.added and state.connected:
             self._say_added()
         if state.outbox:

@@ -91,12 +91,13 @@ class Replica:
 class Run:
     """One run of a task on this worker, from RunTask until its answer."""
 
-    __slots__ = ("abandoned", "message", "pins", "state", "unread", "wants")
+    __slots__ = ("abandoned", "message", "pins", "reserved_bytes", "state", "unread", "wants")
 
     def __init__(self, message: RunTask) -> None:
         self.message = message
         self.state = WAITING
         self.abandoned = False  # the scheduler it is for is gone: its end is nobody's business
+        self.reserved_bytes = 0  # bytes that are kept free for it, until it has ended
         self.pins: list[Replica] = []  # held inputs, kept until the run ends
         self.wants: OrderedSet[Want] | None = None  # inputs that have not arrived
         self.unread: OrderedSet[Replica] | None = None  # inputs that are on disk

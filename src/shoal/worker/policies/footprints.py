@@ -7,7 +7,7 @@ equally.  What goes again is first that of runs that have ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 TELL_BYTES_MIN: Final = 16 << 20
@@ -29,7 +29,17 @@ R = TypeVar("R", bound=Hashable)
 class Footprints(Generic[R]):
     """What the runs that go on have of the process; `R` is what stands for a run."""
 
-    __slots__ = ("_guessed", "_kind_of", "_kinds", "_left", "_levels", "_peaks", "_rest", "_told")
+    __slots__ = (
+        "_coming",
+        "_guessed",
+        "_kind_of",
+        "_kinds",
+        "_left",
+        "_levels",
+        "_peaks",
+        "_rest",
+        "_told",
+    )
 
     def __init__(self, kind_of: Callable[[R], str]) -> None:
         """`kind_of`: what runs have in common that take alike; asked only where it matters."""
@@ -41,6 +51,7 @@ class Footprints(Generic[R]):
         self._kinds: dict[str, float] = {}  # bytes that a run of this kind took, the latest last
         self._rest: float | None = None  # of the process at the last look, what is no result
         self._left = 0.0  # of that, what runs have left behind that have ended
+        self._coming = 0.0  # of that, results on their way, as far as they are there
 
     def __len__(self) -> int:
         return len(self._levels)
@@ -50,7 +61,23 @@ class Footprints(Generic[R]):
         """Of how many kinds it is known what they take."""
         return len(self._kinds)
 
-    def look(self, going: Iterable[R], process: int, peak: int, managed: int) -> None:
+    @property
+    def kinds(self) -> Mapping[str, float]:
+        """Bytes that a run of a kind took, as it is learnt; to be read only."""
+        return self._kinds
+
+    @property
+    def grown(self) -> int:
+        """What the runs that go on had at the last look, together."""
+        return int(sum(self._levels.values()))
+
+    def took_little(self, run: R) -> None:
+        """A run has ended that was expected to take much: of its kind that is not known."""
+        self._kinds.setdefault(self._kind_of(run), 0.0)
+
+    def look(
+        self, going: Iterable[R], process: int, peak: int, managed: int, coming: int = 0
+    ) -> None:
         """The process has so much now; what has come since the last look is shared.
 
         Args:
@@ -59,6 +86,7 @@ class Footprints(Generic[R]):
             process: bytes that it has.
             peak: the most that it had since the last look.
             managed: of results, as they were measured.
+            coming: of results that are on their way, from peers or from disk.
         """
         levels = {run: self._levels.pop(run, 0.0) for run in dict.fromkeys(going)}
         for run in list(self._levels):
@@ -67,9 +95,16 @@ class Footprints(Generic[R]):
         rest = float(process - managed)
         before, self._rest = self._rest, rest
         if before is None or not levels:
-            self._left = 0.0
+            self._left, self._coming = 0.0, min(self._coming, float(coming))
             return
-        self._share(max(0.0, peak - managed - before), rest - before)
+        height, change = peak - managed - before, rest - before
+        if coming or self._coming:
+            arrived = max(0.0, self._coming - coming)
+            height, change = height + arrived, change + arrived
+            came = max(0.0, min(change, coming - self._coming + arrived))
+            self._coming += came - arrived
+            height, change = height - came, change - came
+        self._share(max(0.0, height), change)
 
     def end(self, runs: Iterable[R]) -> None:
         """These have ended, right after a look."""

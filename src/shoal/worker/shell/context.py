@@ -17,6 +17,9 @@ from shoal.worker.shell.errors import NoWorkerHere
 class Host(TaskHost, Protocol):
     """What code that runs in a task may ask of its worker."""
 
+    is_leaving: bool
+    """Whether the scheduler gives it nothing more."""
+
     @property
     def address(self) -> str:
         """Where peers reach it."""

@@ -298,6 +298,7 @@ class Feed:
         # Inline is what travels by the usual families; who asks for others gets nothing so.
         usual = self._families is None
         self.threads.set_inline_bytes_max(message.inline_bytes_max if usual else -1)
+        self._host.is_leaving = False  # whoever comes, or comes back, is given work
         self.link.welcomed()
         if self.at_welcome is not None:
             self.at_welcome()
@@ -425,12 +426,19 @@ class Feed:
             self.spilling.to_target()
         if self.memory is not None and self._came_bytes > self.memory.much_bytes:
             self._came_bytes = 0
+            self.memory.room.look()
             self.memory.look()
 
     @_event
     def on_disk(self, act: Callable[[], object]) -> None:
         """Something has happened on the way to disk or back; `act` tells the machine."""
         act()
+
+    @_event
+    def on_looked(self, process_bytes: int | None = None) -> None:
+        """The process has so much memory now; None: as much as there is."""
+        if self.memory is not None:
+            self.memory.room.look(process_bytes)
 
     def spill(self, nbytes: int, why: str) -> int:
         """Have results of about so many bytes leave memory, beside what is leaving; see `Spilling`.
@@ -451,9 +459,9 @@ class Feed:
         return self.memory is not None and self.memory.is_short()
 
     @property
-    def spilling_nbytes(self) -> int:
-        """Of results that are being written to disk, and still in memory."""
-        return self.machine.state.writing_nbytes
+    def leaving_nbytes(self) -> int:
+        """Of results: of those that are written, and of those that a thread is to free."""
+        return self.machine.state.writing_nbytes + self.spilling.freeing_nbytes
 
     @property
     def disk_trouble(self) -> str:
@@ -479,7 +487,10 @@ class Feed:
 
     def perform(self) -> None:
         """Perform all effects, those that performing brings about included."""
-        self._deeds.perform()
+        if (memory := self.memory) is None:
+            self._deeds.perform()
+        else:
+            memory.room.perform(self._deeds.perform)
         if self._validate:
             broken = list(self.machine.broken_invariants())
             if broken:

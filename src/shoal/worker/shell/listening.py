@@ -76,7 +76,10 @@ def ports_asked(port: int | str | Sequence[int] | None) -> list[int]:
         return [port]
     if isinstance(port, str):
         first, separator, last = port.partition(":")
-        ports = list(range(int(first), int(last if separator else first) + 1))
+        try:
+            ports = list(range(int(first), int(last if separator else first) + 1))
+        except ValueError:
+            raise ValueError(f"{port!r} is no port: write a number, or first:last") from None
     else:
         ports = list(port)
     if not ports:

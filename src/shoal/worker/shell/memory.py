@@ -30,10 +30,12 @@ from shoal.worker.model.entities import Run, RunEnded
 from shoal.worker.policies.ageing import Ageing
 from shoal.worker.policies.footprints import Footprints
 from shoal.worker.policies.pressure import Found, Pressure, Relief, Thresholds
+from shoal.worker.policies.room import Room
 from shoal.worker.shell.context import live_workers
 from shoal.worker.shell.errors import MemoryShort
 from shoal.worker.shell.lifetime import PATIENCE_SECONDS
 from shoal.worker.shell.link import SchedulerLink
+from shoal.worker.shell.making_room import RoomMaker, Sender
 from shoal.worker.shell.readings import ProcessMemory
 from shoal.worker.shell.threads import RunThreads
 from shoal.worker.shell.trimming import Trimming, give_back
@@ -84,10 +86,6 @@ class Watched(Protocol):
     link: SchedulerLink
 
     @property
-    def spilling_nbytes(self) -> int:
-        """Of results in memory that are being written to disk."""
-
-    @property
     def disk_trouble(self) -> str:
         """Why nothing is written; "": it is."""
 
@@ -99,6 +97,20 @@ class Watched(Protocol):
 
     def on_resume(self, why: str) -> None:
         """Begin what has waited."""
+
+    @property
+    def server(self) -> Sender:
+        """What gives values to others."""
+
+    @property
+    def leaving_nbytes(self) -> int:
+        """Of results that are being written to disk, or freed."""
+
+    def on_looked(self, process_bytes: int | None = None) -> None:
+        """The process may have less memory: let in what waits, if there is room."""
+
+    def now(self) -> float:
+        """The loop's time."""
 
     def on_gauged(self, gauged: Sequence[tuple[Run, int]]) -> None:
         """These runs have taken so much by now."""
@@ -149,6 +161,8 @@ class MemoryWatch:
                 recycle_after_seconds=settings.recycle_after_seconds if is_watched else None,
             )
         )
+        self.room = RoomMaker(feed, self._do_aside, self._now, lambda: self._footprints.grown)
+        """Has what is lacking made, while there is a limit."""
         self._timer: asyncio.Handle | None = None
         self._is_due = False  # the next look comes as soon as the loop is free
         self._factor = 1.0  # of the interval, until the next look
@@ -176,7 +190,24 @@ class MemoryWatch:
             if not self._is_watched and had > UNCOUNTED_RATIO_MIN * self._limit:
                 self._uncounted = had
             self._pressure.begin(had)
+            self._begin_to_count()
             self._timer = self._loop.call_later(self._interval_seconds, self._tick)
+
+    def _begin_to_count(self) -> None:
+        """Have the machine let nothing in that would not fit."""
+        bound, machine = self._near_bytes, self._feed.machine
+        if bound is not None:
+            nthreads = machine.state.settings.nthreads
+            machine.limit_memory(Room(bound, nthreads, self._footprints.kinds, _kind_of))
+            self.room.look()
+
+    @property
+    def _near_bytes(self) -> int | None:
+        """Of the process, from where on it may not go on like that; None: it always may."""
+        bounds = self._pressure.thresholds
+        if bounds.pause is None:
+            return None
+        return int(bounds.pause if bounds.spill is None else (bounds.spill + bounds.pause) / 2)
 
     def look(self) -> None:
         """Look as soon as the loop is free, and not when it would be time: much has come.
@@ -195,11 +226,11 @@ class MemoryWatch:
 
     def is_short(self) -> bool:
         """Whether a worker that goes on like this is about to pause.  Cost: 20 us."""
-        bounds = self._pressure.thresholds
-        if bounds.pause is None:
-            return False
-        middle = bounds.pause if bounds.spill is None else (bounds.spill + bounds.pause) / 2
-        return self._share_of(self._process.now()) > middle
+        bound = self._near_bytes
+        return bound is not None and self._now() > bound
+
+    def _now(self) -> int:
+        return self._share_of(self._process.now())
 
     def close(self) -> None:
         """Look no more."""
@@ -246,6 +277,7 @@ class MemoryWatch:
         took a while.
         """
         if not any(end.seconds >= GAUGE_SECONDS_MIN for end, _ in ended) or not self._gauges:
+            self._note_small(ended)
             return False
         runs = [end.run for end, _ in ended]
         self._gauge(runs)
@@ -253,7 +285,14 @@ class MemoryWatch:
         if told:
             self._feed.machine.runs_gauged(told, self._loop.time())
         self._footprints.end(runs)
+        self._note_small(ended)
         return True
+
+    def _note_small(self, ended: Sequence[tuple[RunEnded, object]]) -> None:
+        """Those for which room was kept did not need it, unless it is known better."""
+        for end, _ in ended:
+            if end.run.reserved_bytes:
+                self._footprints.took_little(end.run)
 
     def settle(self) -> None:
         """The results of runs that were gauged are kept, or dropped."""
@@ -264,7 +303,9 @@ class MemoryWatch:
         process = self._process.now()
         peak, feed = self._process.peak(process), self._feed
         going = [*feed.threads.executing(), *ended]
-        self._footprints.look(going, process, peak, feed.results.nbytes)
+        state = feed.machine.state
+        coming = state.incoming_nbytes + state.reading_nbytes
+        self._footprints.look(going, process, peak, feed.results.nbytes, coming)
         return process
 
     # --- looks -------------------------------------------------------------------------------
@@ -289,10 +330,11 @@ class MemoryWatch:
         found = Found(
             process=self._share_of(process),
             managed=feed.results.nbytes,
-            leaving=feed.spilling_nbytes,
+            leaving=feed.leaving_nbytes,
             nexecuting=feed.threads.nexecuting,
             is_trimming=self._is_trimming,
         )
+        feed.on_looked(found.process)
         relief = self._pressure.look(found, self._loop.time())
         if relief:
             self._relieve(relief, found)

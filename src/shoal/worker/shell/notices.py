@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from shoal.protocol.actors import ActorsLost
 from shoal.protocol.logs import ForwardLogsOf
+from shoal.protocol.membership import LeavingChanged
 from shoal.protocol.messages import Message
 from shoal.protocol.plugins import PluginsComing
 from shoal.worker.shell.context import Host
@@ -23,9 +24,15 @@ def on_actors_lost(worker: Any, message: ActorsLost) -> None:
     worker.feed.exchange.forget(message.address, message.why)
 
 
+def on_leaving_changed(worker: Any, message: LeavingChanged) -> None:
+    """The scheduler gives it nothing more, or does so again: programs see that by its status."""
+    worker.is_leaving = message.is_leaving
+
+
 NOTICES: Final[dict[type[Message], Callable[[Any, Any], None]]] = {
     ActorsLost: on_actors_lost,
     ForwardLogsOf: on_forward_logs_of,
+    LeavingChanged: on_leaving_changed,
     PluginsComing: on_plugins_coming,
 }
 """Message → what hears of it; it runs on the worker's loop, and must not wait."""

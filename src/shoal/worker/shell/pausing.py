@@ -21,6 +21,7 @@ class Pausing:
     memory_limit: int
     _feed: Feed | None = None
     _stage = Status.created
+    is_leaving = False  # the scheduler has said that it gives it nothing more
 
     @property
     def status(self) -> Status:
@@ -30,6 +31,8 @@ class Pausing:
         but one whose memory is short begins nothing either way.
         """
         feed = self._feed
+        if self._stage is Status.running and self.is_leaving:
+            return Status.closing_gracefully
         if self._stage is Status.running and feed is not None and feed.is_paused:
             return Status.paused
         return self._stage

@@ -132,6 +132,11 @@ class ReplicaServer:
             values, by_reference=False, address=self._address, peer=peer, families=self._families
         )
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether large values are being sent, which stay in memory meanwhile, kept or not."""
+        return bool(self._tasks)
+
     async def _send_from_disk(
         self,
         connection: Connection,

@@ -97,6 +97,8 @@ class Spilling:
         self._loop = loop
         self._make_spill = make_spill
         self.target_bytes = target_bytes or (1 << 62)
+        self.freeing_nbytes = 0
+        """Of values that have left the results, and that a thread is about to let go of."""
         self.disk_trouble = ""
         """Why nothing is written, with numbers; "": it is, or would be."""
         self._retry_at = 0.0
@@ -224,21 +226,27 @@ class Spilling:
 
     def evict(self, effect: Evict) -> None:
         """Let go of values that are on disk."""
-        self._free([self._results.evict(task) for task in effect.tasks])
+        before = self._results.nbytes
+        box = [self._results.evict(task) for task in effect.tasks]
+        self._free(box, before - self._results.nbytes)
 
-    def _free(self, box: list[Any]) -> None:
+    def _free(self, box: list[Any], nbytes: int) -> None:
         """Have a thread empty it: to give memory back takes time, and waits for page faults."""
+        self.freeing_nbytes += nbytes
+        then = partial(self._on_freed, nbytes)
         try:
             if not self._is_closed:
-                self._freeing().begin(box.clear, self._on_freed)
+                self._freeing().begin(box.clear, then)
                 return
         except RuntimeError:
             pass  # there are no threads any more
         box.clear()
-        self._on_freed(None, None)
+        then(None, None)
 
-    def _on_freed(self, value: object, error: BaseException | None) -> None:
-        if self._holding is not None:
+    def _on_freed(self, nbytes: int, value: object, error: BaseException | None) -> None:
+        self.freeing_nbytes -= nbytes
+        room = self._machine.state.room
+        if self._holding is not None or (room is not None and room.lacking_bytes):
             self._loop.on_disk(self._go_on_if_possible)
 
     def read_back(self, effect: ReadBack) -> None:
@@ -269,10 +277,10 @@ class Spilling:
         """`box`: the entry of what was written."""
         self._loop.on_disk(partial(self._end_write, effect, box, spilled, error))
         if box:
-            self._free(box)
+            self._free(box, effect.nbytes)
 
     def _go_on_if_possible(self) -> None:
-        if not self._is_outrun():
+        if self._holding is not None and not self._is_outrun():
             self._go_on()
 
     def _end_write(
