@@ -75,7 +75,7 @@ BROKEN: dict[str, Callable[[Scene], object]] = {
     "'q' released> is of no use but not forgotten": lambda s: put(s, "q", state=RELEASED, wants=()),
     "'q' queued> is not needed by anybody": lambda s: put(s, "q", wants=()),
     "'q' waiting> waits for nothing": lambda s: put(s, "q", state=WAITING),
-    "'q' queued> has blame 4": lambda s: put(s, "q", blame=4),
+    "'q' queued> has blame 7": lambda s: put(s, "q", blame=7),
     "'w' queued> is ready though its input": lambda s: put(s, "w", state=QUEUED),
     "is not the task with number": lambda s: put(s, "q", id=TaskId(99)),
     "depends on <Task 'u' released>, which has gone": lambda s: s.machine.state.tasks.pop(Key("u")),
