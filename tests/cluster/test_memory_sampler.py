@@ -1,11 +1,12 @@
 """What a cluster's memory comes to is sampled while a block of code runs."""
 
 import asyncio
+import sys
 
 import pytest
 
 from shoal import Client
-from shoal.client.errors import UnknownMeasure
+from shoal.client.errors import PackageLacking, UnknownMeasure, WouldNotWait
 from shoal.client.sampling import MEASURES, MemorySampler
 from shoal.observe.memory import MemoryState
 
@@ -51,3 +52,30 @@ def test_what_cannot_be_sampled_is_refused_with_what_can():
         MemorySampler().sample(interval=0)
     state = MemoryState(process=1, unmanaged_old=0, managed=0, spilled=0)
     assert all(isinstance(getattr(state, measure), int) for measure in MEASURES)
+
+
+@pytest.mark.parametrize(("name", "package"), [("plot", "matplotlib"), ("to_pandas", "pandas")])
+def test_a_package_that_is_not_there_is_named(name, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(PackageLacking, match=rf"^MemorySampler\.{name}.*: pip install {package}$"):
+        getattr(MemorySampler(), name)()
+
+
+def test_an_asynchronous_client_is_not_left_unasked_by_with():
+    async def sample():
+        async with Client(asynchronous=True, n_workers=1, processes=False) as client:
+            with (
+                pytest.raises(WouldNotWait, match=r"sample\(\).*`async with`"),
+                MemorySampler().sample("one", client=client),
+            ):
+                pytest.fail("the block was entered")
+
+    asyncio.run(sample())
+
+
+def test_a_client_may_be_closed_within_the_block():
+    sampler = MemorySampler()
+    options = {"processes": False, "dashboard_address": None}
+    with Client(n_workers=1, **options) as client, sampler.sample("one", interval=60):
+        client.close()
+    assert len(sampler.samples["one"]) == 1

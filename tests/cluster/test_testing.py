@@ -15,6 +15,8 @@ import dask
 import pytest
 
 from shoal import Client, Future, Scheduler
+from shoal.compat.security import Security
+from shoal.errors import UnsupportedOption
 from shoal.observe.plugins.collecting import CollectTaskMetaDataPlugin
 from shoal.testing.blocking import (
     BlockedExecute,
@@ -37,6 +39,8 @@ from shoal.testing.fixtures import (
     loop,
     loop_in_thread,
     s,
+    tls_client,
+    tls_cluster,
 )
 from shoal.testing.leaks import check_instances, check_process_leak, clean, reset_config
 from shoal.testing.stories import assert_story
@@ -50,7 +54,19 @@ from shoal.testing.watching import (
     wait_for_state,
 )
 
-__all__ = ["a", "b", "c", "cleanup", "client", "cluster_fixture", "loop", "loop_in_thread", "s"]
+__all__ = [
+    "a",
+    "b",
+    "c",
+    "cleanup",
+    "client",
+    "cluster_fixture",
+    "loop",
+    "loop_in_thread",
+    "s",
+    "tls_client",
+    "tls_cluster",
+]
 
 
 @gen_cluster(client=True)
@@ -373,3 +389,15 @@ def test_an_object_without_a_hash_can_be_called() -> None:
     assert unhashable(1) == 2
     with pytest.raises(TypeError, match="unhashable"):
         hash(unhashable)
+
+
+@pytest.fixture
+def security() -> Security:
+    """In place of the one whose certificates lie beside distributed's own tests."""
+    return Security(require_encryption=True, tls_ca_file="ca.pem", tls_client_cert="client.pem")
+
+
+@pytest.mark.parametrize("fixture", ["tls_cluster", "tls_client"])
+def test_fixtures_of_encrypted_clusters_say_that_there_are_none(request, fixture) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UnsupportedOption, match="TLS is not supported"):
+        request.getfixturevalue(fixture)

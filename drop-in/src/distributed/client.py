@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shoal.client.waiting import FIRST_COMPLETED as FIRST_COMPLETED
     from shoal.client.future import Future as Future
     from shoal.errors import FutureCancelledError as FutureCancelledError
+    from shoal.compat.unbuilt import FutureState as FutureState
     from shoal.errors import FuturesCancelledError as FuturesCancelledError
     from shoal.client.coordination import Lock as Lock
     from shoal.client.coordination import Queue as Queue
@@ -43,6 +44,6 @@ if TYPE_CHECKING:
     from dask.base import tokenize as tokenize
     from shoal.client.waiting import wait as wait
 
-    __all__ = ['ALL_COMPLETED', 'CancelledError', 'CancelledFuturesGroup', 'Client', 'ClosedClientError', 'DoneAndNotDone', 'DoneAndNotDoneFutures', 'Event', 'FIRST_COMPLETED', 'Future', 'FutureCancelledError', 'FuturesCancelledError', 'Lock', 'Queue', 'Variable', 'as_completed', 'default_client', 'ensure_default_client', 'fire_and_forget', 'futures_of', 'get_client', 'get_task_metadata', 'get_task_stream', 'logger', 'performance_report', 'temp_default_client', 'tokenize', 'wait']
+    __all__ = ['ALL_COMPLETED', 'CancelledError', 'CancelledFuturesGroup', 'Client', 'ClosedClientError', 'DoneAndNotDone', 'DoneAndNotDoneFutures', 'Event', 'FIRST_COMPLETED', 'Future', 'FutureCancelledError', 'FutureState', 'FuturesCancelledError', 'Lock', 'Queue', 'Variable', 'as_completed', 'default_client', 'ensure_default_client', 'fire_and_forget', 'futures_of', 'get_client', 'get_task_metadata', 'get_task_stream', 'logger', 'performance_report', 'temp_default_client', 'tokenize', 'wait']
 
 become(__name__)

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from shoal.errors import NoValidWorkerError as NoValidWorkerError
     from shoal.errors import NoWorkerError as NoWorkerError
     from shoal.scheduler.shell.service import Scheduler as Scheduler
+    from shoal.compat.unbuilt import SchedulerState as SchedulerState
     from shoal.observe.groups import TaskGroup as TaskGroup
     from shoal.observe.views import TaskView as TaskState
     from shoal.observe.views import WorkerView as WorkerState
     from shoal.compat.system import scheduler_logger as logger
 
-    __all__ = ['CollectTaskMetaDataPlugin', 'ErredTask', 'KilledWorker', 'MemoryState', 'NoValidWorkerError', 'NoWorkerError', 'Scheduler', 'TaskGroup', 'TaskState', 'WorkerState', 'logger']
+    __all__ = ['CollectTaskMetaDataPlugin', 'ErredTask', 'KilledWorker', 'MemoryState', 'NoValidWorkerError', 'NoWorkerError', 'Scheduler', 'SchedulerState', 'TaskGroup', 'TaskState', 'WorkerState', 'logger']
 
 become(__name__)

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from shoal.compat.packing import pack_data as pack_data
     from shoal.compat.packing import retry as retry
     from shoal.compat.packing import retry_operation as retry_operation
+    from shoal.compat.unbuilt import scatter_to_workers as scatter_to_workers
     from shoal.compat.packing import subs_multiple as subs_multiple
     from shoal.compat.packing import unpack_remotedata as unpack_remotedata
 
-    __all__ = ['WrappedKey', 'gather_from_workers', 'pack_data', 'retry', 'retry_operation', 'subs_multiple', 'unpack_remotedata']
+    __all__ = ['WrappedKey', 'gather_from_workers', 'pack_data', 'retry', 'retry_operation', 'scatter_to_workers', 'subs_multiple', 'unpack_remotedata']
 
 become(__name__)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.unbuilt import DEFAULT_METRICS as DEFAULT_METRICS
+    from shoal.compat.unbuilt import DEFAULT_STARTUP_INFORMATION as DEFAULT_STARTUP_INFORMATION
     from shoal.errors import Reschedule as Reschedule
     from shoal.observe.status import Status as Status
     from shoal.worker.shell.service import Worker as Worker
@@ -24,6 +26,6 @@ if TYPE_CHECKING:
     from dask.context import thread_state as thread_state
     from shoal.observe.saying import warn as warn
 
-    __all__ = ['Reschedule', 'Status', 'Worker', 'benchmark_disk', 'benchmark_memory', 'benchmark_network', 'dumps_function', 'error_message', 'fail_hard', 'get_client', 'get_worker', 'logger', 'print', 'secede', 'thread_state', 'warn']
+    __all__ = ['DEFAULT_METRICS', 'DEFAULT_STARTUP_INFORMATION', 'Reschedule', 'Status', 'Worker', 'benchmark_disk', 'benchmark_memory', 'benchmark_network', 'dumps_function', 'error_message', 'fail_hard', 'get_client', 'get_worker', 'logger', 'print', 'secede', 'thread_state', 'warn']
 
 become(__name__)

@@ -460,3 +460,31 @@ class UnknownMeasure(ShoalError, ValueError):
             f"There is no measure {self.measure!r} of workers' memory. There are: "
             f"{', '.join(self.known)}."
         )
+
+
+class PackageLacking(ShoalError, ImportError):
+    """Something was called that needs a package which is not installed."""
+
+    def __init__(self, what: str, package: str) -> None:
+        super().__init__(what, package)
+        self.what, self.package = what, package
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} needs the package {self.package}, which is not installed here: "
+            f"pip install {self.package}"
+        )
+
+
+class WouldNotWait(ShoalError, RuntimeError):
+    """A block of an asynchronous client was entered by `with`."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} asks the scheduler as its block begins, which an asynchronous client "
+            "has to await. Write `async with`."
+        )

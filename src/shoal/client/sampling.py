@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from types import TracebackType
 from typing import Any, Final, Self
 from uuid import uuid4
 
 from shoal.client.current import default_client
-from shoal.client.errors import UnknownMeasure
+from shoal.client.errors import ClientClosed, PackageLacking, UnknownMeasure, WouldNotWait
 from shoal.observe.memory import memory_of, memory_of_all
 from shoal.protocol.questions import Identity, SchedulerIdentity
 from shoal.units import GIB, to_seconds
@@ -75,8 +76,14 @@ class MemorySampler:
 
         Args:
             align: time since the first sample of each series, instead of the time of day.
+
+        Raises:
+            PackageLacking: pandas is not installed (an ImportError).
         """
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise PackageLacking("MemorySampler.to_pandas()", "pandas") from error
 
         columns = {}
         for label, samples in self.samples.items():
@@ -90,9 +97,16 @@ class MemorySampler:
         return frame.interpolate(method="time", limit_area="inside") if len(frame) else frame
 
     def plot(self, *, align: bool = False, **kwargs: Any) -> Any:
-        """The series in GiB, as `pandas.DataFrame.plot` draws them, which gets `kwargs`."""
+        """The series in GiB, as `pandas.DataFrame.plot` draws them, which gets `kwargs`.
+
+        Raises:
+            PackageLacking: matplotlib, or pandas, is not installed (an ImportError).
+        """
         frame = self.to_pandas(align=align) / GIB
-        return frame.plot(**{"xlabel": "time", "ylabel": "Cluster memory (GiB)"} | kwargs)
+        try:
+            return frame.plot(**{"xlabel": "time", "ylabel": "Cluster memory (GiB)"} | kwargs)
+        except ImportError as error:
+            raise PackageLacking("MemorySampler.plot()", error.name or "matplotlib") from error
 
 
 class Sampling:
@@ -106,6 +120,8 @@ class Sampling:
         self._going: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Self:
+        if self._client.asynchronous:
+            raise WouldNotWait("MemorySampler.sample()")
         self._client.sync(self._begin)
         return self
 
@@ -115,7 +131,8 @@ class Sampling:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._client.sync(self._end)
+        with contextlib.suppress(ClientClosed):  # in the block: nothing is left to look at
+            self._client.sync(self._end)
 
     async def __aenter__(self) -> Self:
         await self._begin()

@@ -48,7 +48,8 @@ COMM_PATHS: Final[dict[str, dict[str, str]]] = {
     "distributed.comm.tcp": homes_of(
         ("shoal.compat.comm.carried", "CarriedConnector as BaseTCPConnector"),
         ("shoal.compat.comm.tcp", "BaseTCPBackend, TCP, TCPBackend, TCPConnector, TCPListener"),
-        ("shoal.compat.comm.tcp", "get_stream_address"),
+        ("shoal.compat.comm.mailbox", "WINDOW_NBYTES as MAX_BUFFER_SIZE"),
+        ("shoal.compat.comm.tcp", "convert_stream_closed_error, get_stream_address"),
         ("shoal.compat.comm.tls", "TLS, TLSBackend, TLSConnector, TLSListener"),
     ),
     "distributed.comm.utils": homes_of(

@@ -52,6 +52,7 @@ _CLIENT: Final = _named(
     ("shoal.client.waiting", "DoneAndNotDone as DoneAndNotDoneFutures"),
     ("shoal.compat.system", "client_logger as logger"),
     ("shoal.errors", "CancelledFuturesGroup, FutureCancelledError, FuturesCancelledError"),
+    ("shoal.compat.unbuilt", "FutureState"),
     ("concurrent.futures", "CancelledError"),
     ("dask.base", "tokenize"),
 )
@@ -140,6 +141,7 @@ _HERE: Final[dict[str, dict[str, str]]] = {
         ("shoal.observe.memory", "MemoryState"),
         ("shoal.observe.overview", "ErredTask"),
         ("shoal.observe.plugins.collecting", "CollectTaskMetaDataPlugin"),
+        ("shoal.compat.unbuilt", "SchedulerState"),
         ("shoal.observe.views", "TaskView as TaskState, WorkerView as WorkerState"),
         ("shoal.scheduler.shell.service", "Scheduler"),
     ),
@@ -149,6 +151,7 @@ _HERE: Final[dict[str, dict[str, str]]] = {
     "distributed.worker": _homes(
         ("shoal.client.client", "get_client"),
         ("shoal.compat.system", "worker_logger as logger"),
+        ("shoal.compat.unbuilt", "DEFAULT_METRICS, DEFAULT_STARTUP_INFORMATION"),
         ("shoal.observe.status", "Status"),
         ("shoal.worker.shell.context", "get_worker"),
         ("shoal.worker.shell.service", "Worker"),

@@ -112,6 +112,7 @@ _OWN: Final[dict[str, dict[str, str]]] = {
         ("shoal.compat.packing", "WrappedKey, pack_data, retry, retry_operation, subs_multiple"),
         ("shoal.compat.packing", "unpack_remotedata"),
         ("shoal.compat.servers.gathering", "gather_from_workers"),
+        ("shoal.compat.unbuilt", "scatter_to_workers"),
     ),
     "distributed.utils_test": homes_of(
         ("shoal.testing.bodies", "asyncinc, block_on_event, dec, div, double, identity, inc, mul"),
@@ -132,7 +133,8 @@ _OWN: Final[dict[str, dict[str, str]]] = {
         ("shoal.testing.freezing", "NoSchedulerDelayWorker, freeze_data_fetching"),
         ("shoal.testing.fixtures", "a, b, c, cleanup, client, client_no_amm, client_secondary"),
         ("shoal.testing.fixtures", "cluster_fixture, loop, loop_in_thread, name_of_test"),
-        ("shoal.testing.fixtures", "no_time_resync, requires_default_ports, s"),
+        ("shoal.testing.fixtures", "no_time_resync, requires_default_ports, s, security"),
+        ("shoal.testing.fixtures", "tls_client, tls_cluster"),
         ("shoal.testing.leaks", "check_instances, check_process_leak, check_thread_leak, clean"),
         ("shoal.testing.leaks", "original_config, reset_config, term_or_kill_active_children"),
         ("shoal.testing.leaks", "wait_active_children"),

@@ -10,13 +10,30 @@ from shoal.errors import UnsupportedOption
 
 UNBUILT: Final[dict[str, str]] = {
     name: home.remedy for name, home in HOMES.items() if isinstance(home, Unbuilt)
-} | {"GraphLayout": PAGE}
+} | {
+    "GraphLayout": PAGE,
+    "FutureState": "A future's state is future.status.",
+    "SchedulerState": "What a scheduler knows is shown by scheduler.tasks and scheduler.workers, "
+    "in client.run_on_scheduler(function), whose argument is `dask_scheduler`.",
+    "scatter_to_workers": "Use client.scatter(values, workers=[...]).",
+}
 """Name → what to do instead.  A name that comes to be has a home in `homes.py` instead.
 Those of one old module alone come last."""
+
+_A_PLUGIN: Final = (
+    "What is added to a worker is a plugin: client.register_plugin(plugin), with a WorkerPlugin."
+)
+TABLES: Final[dict[str, str]] = {
+    "DEFAULT_METRICS": _A_PLUGIN,
+    "DEFAULT_STARTUP_INFORMATION": _A_PLUGIN,
+}
+"""Tables that programs may add to, and nobody reads → what to do instead."""
 
 
 def __getattr__(name: str) -> Any:
     """Make the stand-in for a name, and keep it, so that there is one."""
+    if name in TABLES:
+        return globals().setdefault(name, _Table(name))
     if name not in UNBUILT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     stand_in = _class(name) if name[0].isupper() else _function(name)
@@ -43,6 +60,22 @@ def _function(name: str) -> Any:
     refuse.__module__ = __name__
     refuse.__doc__ = _lack(name)
     return refuse
+
+
+class _Table(dict[str, Any]):
+    """An empty table that takes no entries."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise UnsupportedOption(f"An entry of {self._name}", TABLES[self._name])
+
+    __setitem__ = setdefault = update = __ior__ = _refuse
+
+    def __reduce__(self) -> str:
+        return self._name
 
 
 def _lack(name: str) -> str:

@@ -43,6 +43,7 @@ class Groups:
         """
         self._memory = list(_folders(root, process, "memory"))
         self._cpu = list(_folders(root, process, "cpu"))
+        self._pids = list(_folders(root, process, "pids"))
         self._least = min(self._limits(), key=lambda pair: pair[1], default=(None, 0))
 
     def memory_limit(self) -> int:
@@ -62,6 +63,11 @@ class Groups:
         return min(
             (quota for folder in self._cpu for quota in _quotas(folder)), default=float("inf")
         )
+
+    def nthreads_max(self) -> int:
+        """How many threads all its processes together may have; 0: that is not limited."""
+        numbers = (_number(folder / "pids.max") for folder in self._pids)
+        return min((number for number in numbers if number), default=0)
 
     def nkilled(self) -> int:
         """How many processes of it were ended since there was no memory left; 0 if not counted.

@@ -251,3 +251,18 @@ class UnusableMemoryLimit(ShoalError, ValueError):
             f"memory_limit={self.limit} can't be: {self.why}. Say bytes, a text such as "
             '"2 GiB", a fraction of the host\'s memory up to 1, "auto", or 0 for no limit.'
         )
+
+
+class TooManyThreads(ShoalError, ValueError):
+    """A worker was to have more threads than there can be."""
+
+    def __init__(self, nthreads: int, most: int) -> None:
+        """`most`: threads that the system lets anybody have."""
+        super().__init__(nthreads, most)
+        self.nthreads, self.most = nthreads, most
+
+    def __str__(self) -> str:
+        return (
+            f"nthreads={self.nthreads} can't be: this system allows no more than {self.most} "
+            "threads. Leave it out for one thread for each CPU, or say fewer."
+        )

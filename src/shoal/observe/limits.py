@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from functools import cache
 from math import isfinite
+from pathlib import Path
 from typing import Final
 
 import psutil
 from dask.system import CPU_COUNT
 
-from shoal.observe.containers import UNLIMITED, Groups, Memory
-from shoal.observe.errors import UnusableMemoryLimit
+from shoal.observe.containers import ROOT, UNLIMITED, Groups, Memory
+from shoal.observe.errors import TooManyThreads, UnusableMemoryLimit
 from shoal.units import MIB, format_nbytes, to_count, to_nbytes
 
 logger = logging.getLogger("shoal.worker.memory")
@@ -61,6 +63,9 @@ def thread_count(asked: int | None) -> int:
     Raises:
         TypeError: no whole number.
         ValueError: fewer than one.
+        TooManyThreads: more than the system lets anybody have (a ValueError).
+
+    Cost: 0.1 ms, if it is asked for.
     """
     if asked is None:
         return cpu_count()
@@ -70,7 +75,36 @@ def thread_count(asked: int | None) -> int:
             f"A worker needs at least one thread, so nthreads={asked} can't be. Leave it out for "
             "one thread for each CPU."
         )
+    most = threads_max()
+    if nthreads > most:
+        raise TooManyThreads(nthreads, most)
     return nthreads
+
+
+def threads_max(root: Path = ROOT, groups: Groups | None = None) -> int:
+    """More threads than that a process can't have, as far as the system says; some are taken.
+
+    Args:
+        root: where `proc` is.
+        groups: whose limits count; None: this process's.
+    """
+    try:
+        in_all = int((root / "proc/sys/kernel/threads-max").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        in_all = 0  # not on every system
+    of_group = (groups or _groups()).nthreads_max()
+    return min([sys.maxsize, *[n for n in (in_all, of_group, _nprocesses_of_user()) if n > 0]])
+
+
+def _nprocesses_of_user() -> int:
+    """What `ulimit -u` says, which counts threads; 0: no limit, as for root, who is not bound."""
+    try:
+        import resource  # not on every system
+    except ImportError:
+        return 0
+    if not hasattr(resource, "RLIMIT_NPROC") or os.geteuid() == 0:
+        return 0
+    return max(0, resource.getrlimit(resource.RLIMIT_NPROC)[0])  # without a limit: -1
 
 
 def host_memory_bytes(groups: Groups | None = None) -> int:

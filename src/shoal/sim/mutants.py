@@ -233,8 +233,8 @@ MUTANTS: Final = (
     Mutant(
         "those that waited for memory are forgotten once their kind takes little",
         "shoal.scheduler.machine.on_memory",
-        "        core.state.queue.absorb(queue)\n    for task in",
-        "        pass\n    for task in",
+        "        core.state.queue.absorb(queue)\n    held",
+        "        pass\n    held",
     ),
     Mutant(
         "ready tasks that were put off are not placed until something happens",

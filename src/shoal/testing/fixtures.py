@@ -11,6 +11,8 @@ import pytest
 
 from shoal.client.blocking import LoopThread
 from shoal.client.client import Client
+from shoal.compat.security import Security
+from shoal.testing.certificates import tls_only_security
 from shoal.testing.clusters import cluster
 from shoal.testing.leaks import clean
 
@@ -97,6 +99,29 @@ def client_no_amm(client: Client) -> Iterator[Client]:
     yield client
     if is_running:
         client.amm.start()
+
+
+@pytest.fixture
+def security() -> Security:
+    """Of connections that have to be encrypted."""
+    return tls_only_security()
+
+
+@pytest.fixture
+def tls_cluster(loop: asyncio.AbstractEventLoop, security: Security) -> Iterator[Addresses]:
+    """As `cluster_fixture`, encrypted: an UnsupportedOption, as by `gen_tls_cluster`."""
+    options = {"security": security}
+    with cluster(worker_kwargs=options, scheduler_kwargs=options) as running:
+        yield running
+
+
+@pytest.fixture
+def tls_client(
+    loop: asyncio.AbstractEventLoop, tls_cluster: Addresses, security: Security
+) -> Iterator[Client]:
+    """A blocking client of the encrypted cluster."""
+    with Client(tls_cluster[0]["address"], security=security, loop=loop) as connected:
+        yield connected
 
 
 @pytest.fixture

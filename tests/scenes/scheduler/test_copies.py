@@ -262,3 +262,22 @@ def test_copies_of_very_many_results_are_begun_in_several_steps(scene: Scene) ->
     assert list(copies.on_way) == [scene.task(key) for key in keys[LOOKS_MAX:-1]]
     scene.holds("b", *keys[LOOKS_MAX:-1])
     assert scene.take()[-1] == "c: answer True"
+
+
+def test_what_was_begun_at_many_times_is_given_up_in_few_steps(scene: Scene) -> None:
+    """Each of them looks at all that is on its way."""
+    scene.workers("a")
+    keys = [f"x{n}" for n in range(40)]
+    scene.submit(**{key: [] for key in keys})
+    for key in keys:
+        scene.finish(key)
+    scene.join("b")
+    for key in keys:
+        replicate(scene, key)
+        scene.advance(0.01)
+    copies = scene.machine.state.copies
+    assert len(copies.on_way) == len(keys)
+    before = scene.machine.nsteps
+    scene.advance(12.0)
+    assert not copies.on_way
+    assert scene.machine.nsteps - before < len(keys) / 2

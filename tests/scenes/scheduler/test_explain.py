@@ -5,7 +5,9 @@ import ast
 from shoal.protocol.memory import PauseChanged
 from shoal.protocol.messages import TaskOptions
 from shoal.protocol.placement import ExplainTasks
+from shoal.scheduler.policies.backlogs import PLACED_LOOKED_AT, Backlogs
 from shoal.scheduler.policies.causes import Causes
+from shoal.scheduler.policies.standing_in_line import Lines
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -236,9 +238,73 @@ def test_what_is_not_known_is_said_to_be(scene: Scene) -> None:
 
 
 def test_of_very_many_workers_fewer_tasks_are_explained_at_once(scene: Scene) -> None:
-    """Each may look at all workers; 600 of them leave time for 83 tasks."""
+    """Each may look at all workers; 600 of them leave time for 16 tasks."""
     scene.workers(*(f"w{i}" for i in range(600)))
     keys = [f"x{i}" for i in range(100)]
     lines = explained(scene, *keys)
-    assert lines[82].startswith("'x82' is not known")
-    assert lines[83:] == ["and 17 more"]
+    assert lines[15].startswith("'x15' is not known")
+    assert lines[16:] == ["and 84 more"]
+
+
+def test_an_input_that_is_about_to_be_placed_does_not_wait_for_inputs() -> None:
+    scene = Scene(placements_max=2)
+    scene.workers("a")
+    scene.submit(**{f"x{i}": [] for i in range(6)}, y=["x5"])
+    assert explained(scene, "y") == [
+        "'y' is waiting:",
+        "it waits for 1 of 1 inputs; next is 'x5' (waiting)",
+        "'x5': it has all inputs, and is about to be placed",
+    ]
+
+
+def test_so_many_queued_tasks_are_looked_at_in_all_orders_together(scene: Scene) -> None:
+    scene.workers("a", nthreads=4)
+    scene.submit(**{f"x{i}": [] for i in range(8)}, options=TaskOptions(limits={"db": 1}))
+    scene.submit(**{f"y{i}": [] for i in range(8)}, options=TaskOptions(limits={"web": 1}))
+    lines = Lines(scene.machine.state, nlooks_max=5)
+    assert list(lines.ahead(scene.task("x7"))) == [
+        "at least 5 queued tasks that need the same go before it"
+    ]
+    assert list(lines.ahead(scene.task("y7"))) == [
+        "some of up to 7 queued tasks that need the same may go before it"
+    ]
+    assert list(Lines(scene.machine.state, nlooks_max=7).ahead(scene.task("y7"))) == [
+        "6 queued tasks that need the same go before it"
+    ]
+
+
+def test_so_many_placed_tasks_are_looked_at_on_all_workers_together(scene: Scene) -> None:
+    for name in ("a", "b"):
+        scene.workers(name)
+        tasks: dict[str, list[str]] = {f"{name}{i}": [] for i in range(6)}
+        scene.submit(**tasks, options=TaskOptions(workers=[name]))
+    backlogs = Backlogs(nlooks_max=4)
+    on_a, on_b = (backlogs.of(scene.worker(name), lambda task: 100) for name in ("a", "b"))
+    work = on_a.before(scene.task("a5"))
+    assert (work.ntasks, work.known_us, on_a.is_all) == (4, 400, False)
+    assert on_a.nsent_before(scene.task("a1")) == 1
+    assert (on_b.before(scene.task("b5")).ntasks, on_b.is_all) == (0, False)
+
+
+def test_of_very_many_placed_and_sent_tasks_no_more_is_said_than_is_known() -> None:
+    """Not all that is placed on the worker was looked at."""
+    scene = Scene(placements_max=2 * PLACED_LOOKED_AT)
+    scene.workers("a")
+    options = TaskOptions(workers=["a"])
+    scene.submit(**{f"x{i}": [] for i in range(PLACED_LOOKED_AT + 2)}, options=options)
+    lines = explained(scene, f"x{PLACED_LOOKED_AT + 1}", "x0")
+    assert lines[1].startswith(
+        f"it is placed on worker a and not sent: at least {PLACED_LOOKED_AT} tasks go before it "
+    )
+    assert lines[4] == "worker a has it, and may run others first"
+
+
+def test_what_is_queued_while_all_are_paused_weighs_more_than_what_runs(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.from_worker("a", PauseChanged(True, "1.7 GiB of 2 GiB"))
+    scene.submit(q=[], y=["x", "q"])
+    assert explained(scene, "y")[1:3] == [
+        "it waits for 2 of 2 inputs; what keeps it is 'q' (queued)",
+        "'q': 1 of 1 workers are paused and begin nothing: worker a (1.7 GiB of 2 GiB)",
+    ]

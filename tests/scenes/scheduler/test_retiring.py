@@ -4,7 +4,7 @@ from shoal.ids import Key
 from shoal.protocol.holding import ReplicateTasks
 from shoal.protocol.membership import Closing, RetireWorkers, TimeIsOver
 from shoal.protocol.messages import ReplicasGone, TaskOptions, WorkerHeartbeat
-from shoal.scheduler.machine.copying import LOOKS_MAX
+from shoal.scheduler.machine.copying import LOOKS_MAX, WORKERS_PER_LOOK
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -392,3 +392,25 @@ def test_very_many_results_are_looked_at_in_several_steps_and_none_is_lost(scene
     scene.holds("b", *keys[LOOKS_MAX:])
     assert scene.take() == ["a: shut down: it was retired", "c: answer {'a': ''}"]
     assert len(scene.worker("b").has_what) == len(keys)
+
+
+def test_where_many_retire_at_once_a_step_looks_at_fewer_results(scene: Scene) -> None:
+    """Each look asks what every one of them has left."""
+    ngoing = 2 * WORKERS_PER_LOOK
+    names = [f"w{n}" for n in range(ngoing)]
+    for name in names:
+        scene.workers(name)
+        keys = [f"{name}x{n}" for n in range(10)]
+        scene.submit(**{key: [] for key in keys}, options=TaskOptions(workers=[name]))
+        for key in keys:
+            scene.finish(key)
+    scene.join("stays")
+    scene.take()
+    retire(scene, *names)
+    copies = scene.machine.state.copies
+    assert len(copies.on_way) == LOOKS_MAX // 3 + 1
+    assert len(copies.on_way) + len(copies.unlooked) == 10 * ngoing
+    scene.advance(0.0)
+    assert not copies.unlooked
+    scene.holds("stays", *(f"{name}x{n}" for name in names for n in range(10)))
+    assert list(scene.machine.state.workers) == ["tcp://stays:1"]

@@ -115,7 +115,63 @@ def test_nothing_waits_for_ever(scene: Scene) -> None:
     scene.let_in()
     assert scene.take() == []  # one does something
     scene.finish("x#1")
-    assert scene.take() == ["start y#1", "say x#1 finished"]
+    assert scene.take() == ["say x#1 finished"]
+    scene.let_in()
+    assert scene.take() == ["start y#1"]
+
+
+def test_who_comes_later_is_not_let_in_as_nobody_was_when_no_room_could_be_made(
+    scene: Scene,
+) -> None:
+    scene.limit(100, x=30)
+    scene.look(90)
+    scene.let_in()
+    scene.run("x#1")
+    assert scene.take() == []
+    assert scene.lacking == 20
+
+
+def test_a_run_that_waits_for_other_tasks_is_not_waited_for(scene: Scene) -> None:
+    """It may wait for the one that waits for room."""
+    scene.limit(100, y=30)
+    scene.look(90)
+    scene.run("x#1")
+    scene.run("y#1")
+    assert scene.take() == ["start x#1"]
+    scene.let_in()
+    assert scene.take() == []
+    scene.machine.waiting(1)
+    scene.let_in()
+    assert scene.take() == ["start y#1"]
+    assert scene.machine.is_under_way()
+
+
+def test_runs_do_not_take_room_from_each_other_for_ever(scene: Scene) -> None:
+    """Each waits for a peer; what left memory for the one would be read for the other at once."""
+    results(scene, "a", "b")
+    scene.look(95)
+    scene.run("c#1", a=None, p="A")
+    scene.run("d#1", b=None, q="B")
+    assert scene.take() == []
+    assert scene.spill(scene.lacking) == 10
+    assert scene.take() == ["write b"]
+    scene.written("b")
+    scene.look(85)
+    assert scene.take() == ["read b"]
+    _read(scene, 95)
+    assert scene.spill(scene.lacking) == 10
+    scene.look(85)
+    assert scene.take() == ["evict b", "read b"]
+    _read(scene, 95)
+    assert scene.spill(scene.lacking) == 0
+    scene.let_in()
+    assert scene.take() == ["ask A for p"]
+
+
+def _read(scene: Scene, process: int) -> None:
+    """The oldest read has ended, and the process has so much by then."""
+    scene.machine.value_read(scene.reads.pop(0), scene.now)
+    scene.look(process)
 
 
 def test_inputs_of_runs_that_wait_make_room_for_the_first(scene: Scene) -> None:

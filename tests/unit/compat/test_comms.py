@@ -5,6 +5,7 @@ import contextlib
 import gc
 import logging
 import pickle
+import ssl
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
@@ -18,9 +19,9 @@ from shoal.comms.errors import AddressError, AuthenticationError, CommClosedErro
 from shoal.compat import addresses
 from shoal.compat.comm import carried, handshaking, mailbox
 from shoal.compat.comm.core import connect, listen
-from shoal.compat.comm.errors import NoPort, NotEncrypted
+from shoal.compat.comm.errors import FatalCommClosedError, NoPort, NotEncrypted
 from shoal.compat.comm.registry import get_backend
-from shoal.compat.comm.tcp import TCPListener
+from shoal.compat.comm.tcp import TCPListener, convert_stream_closed_error
 from shoal.compat.serialising.wrappers import Serialized, ToPickle, to_serialize
 from shoal.protocol.families.errors import FamilyNotAllowed
 from shoal.protocol.handshake import Keyring
@@ -475,3 +476,25 @@ def test_addresses_of_each_scheme_tell_what_they_have():
         addresses.get_address_host_port("inproc://a/b/c")
     with pytest.raises(NoPort):
         get_backend("inproc").get_address_host_port("a/b/c")
+
+
+@pytest.mark.parametrize(
+    ("behind", "text"),
+    [(None, "RuntimeError: ended"), (OSError(5, "broken"), r"OSError: \[Errno 5\] broken")],
+)
+def test_a_stream_that_has_ended_is_a_comm_that_is_closed(
+    behind: Exception | None, text: str
+) -> None:
+    ended = RuntimeError("ended")
+    ended.real_error = behind  # type: ignore[attr-defined]  # as tornado's have it
+    with pytest.raises(CommClosedError, match=f"^in the comm: {text}$") as caught:
+        convert_stream_closed_error("the comm", ended)
+    assert caught.value.__cause__ is (behind or ended)
+    assert type(caught.value) is CommClosedError
+
+
+def test_a_certificate_that_the_peer_does_not_know_is_worth_no_other_attempt() -> None:
+    error = ssl.SSLError()
+    error.reason = "TLSV1_ALERT_UNKNOWN_CA"
+    with pytest.raises(FatalCommClosedError, match="in the comm: SSLError"):
+        convert_stream_closed_error("the comm", error)

@@ -39,3 +39,19 @@ def test_what_is_built_has_left_the_table() -> None:
         for name in unbuilt.UNBUILT.keys() & names.keys():
             where = names[name].partition(":")[0]
             assert importlib.import_module(where) is unbuilt, f"{module}.{name}"
+
+
+@pytest.mark.parametrize("name", sorted(unbuilt.TABLES))
+def test_a_table_that_nobody_reads_refuses_entries_and_is_empty(name: str) -> None:
+    table = getattr(unbuilt, name)
+    assert {**table} == {}
+    assert pickle.loads(pickle.dumps(table)) is table
+    for enter in (
+        lambda: table.__setitem__("cpu", len),
+        lambda: table.update(cpu=len),
+        lambda: table.setdefault("cpu", len),
+        lambda: table.__ior__({"cpu": len}),
+    ):
+        with pytest.raises(UnsupportedOption, match=f"^An entry of {name} is not .* a plugin"):
+            enter()
+    assert table == {}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from shoal.observe.containers import Groups, Memory
-from shoal.observe.limits import cpu_count, host_memory_bytes
+from shoal.observe.limits import cpu_count, host_memory_bytes, threads_max
 
 GIB = 1 << 30
 UNLIMITED_V1 = "9223372036854771712"
@@ -160,3 +160,20 @@ def test_no_more_memory_is_shared_than_the_container_has(root: Path) -> None:
 def test_lines_that_no_linux_writes_are_passed_over(root: Path) -> None:
     write(root, {"proc/self/cgroup": "nonsense\n0::/mine", "sys/fs/cgroup/mine/memory.max": "1000"})
     assert Groups(root).memory_limit() == 1000
+
+
+def test_the_least_number_of_threads_that_a_group_around_us_may_have_holds(root: Path) -> None:
+    write(
+        root,
+        {
+            "proc/self/cgroup": "0::/box/inner",
+            "sys/fs/cgroup/box/pids.max": "100",
+            "sys/fs/cgroup/box/inner/pids.max": "max",
+            "proc/sys/kernel/threads-max": "5000",
+        },
+    )
+    assert Groups(root).nthreads_max() == 100
+    assert threads_max(root, Groups(root)) == 100
+    write(root, {"sys/fs/cgroup/box/pids.max": "max", "proc/sys/kernel/threads-max": "50"})
+    assert Groups(root).nthreads_max() == 0
+    assert threads_max(root, Groups(root)) == 50

@@ -1,17 +1,22 @@
 """What a worker may use of its host, as people write it."""
 
 import logging
+import os
 import resource
+import sys
+from pathlib import Path
 
 import pytest
 
-from shoal.observe.errors import UnusableMemoryLimit
+from shoal.observe.containers import Groups
+from shoal.observe.errors import TooManyThreads, UnusableMemoryLimit
 from shoal.observe.limits import (
     cpu_count,
     host_memory_bytes,
     memory_limit_bytes,
     process_memory_bytes,
     thread_count,
+    threads_max,
 )
 
 
@@ -82,3 +87,15 @@ def test_threads_are_counted_in_whole_numbers_from_one() -> None:
     for asked in (1.5, "2"):
         with pytest.raises(TypeError, match="nthreads is a whole number"):
             thread_count(asked)  # type: ignore[arg-type]  # what users write
+
+
+def test_more_threads_than_the_system_has_for_anybody_are_refused_before_one_starts() -> None:
+    assert thread_count(threads_max()) == threads_max()
+    with pytest.raises(TooManyThreads, match=rf"nthreads=99999999 .* than {threads_max()} threads"):
+        thread_count(99_999_999)
+
+
+def test_no_bound_is_told_where_the_system_tells_none(tmp_path: Path) -> None:
+    found = threads_max(tmp_path, Groups(tmp_path))
+    soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    assert found == (soft if soft > 0 and os.geteuid() else sys.maxsize)

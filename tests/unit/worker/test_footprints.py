@@ -161,6 +161,14 @@ def test_no_more_is_remembered_than_is_bounded(process: Process) -> None:
     assert process.footprints.nkinds == KINDS_MAX
 
 
+def test_of_kinds_that_took_little_no_more_are_remembered_either(process: Process) -> None:
+    for number in range(KINDS_MAX + 50):
+        process.footprints.took_little(f"kind{number}-1")
+    assert process.footprints.nkinds == KINDS_MAX
+    process.footprints.took_little("kind300-2")
+    assert process.footprints.nkinds == KINDS_MAX
+
+
 def test_results_on_their_way_are_nobodys_growth() -> None:
     """100 MiB come from a peer as a run takes 30; then they are among the results."""
     footprints: Footprints[str] = Footprints(str)

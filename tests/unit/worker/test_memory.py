@@ -17,7 +17,15 @@ from shoal.protocol.messages import RunTask, TaskFinished, WorkerWelcome
 from shoal.storage.results import Results
 from shoal.worker.machine.effects import Send, StartRuns, Write
 from shoal.worker.machine.step import WorkerMachine
-from shoal.worker.model.entities import FINISHED, MachineSettings, Run, RunEnded
+from shoal.worker.model.entities import (
+    FINISHED,
+    WITHDRAWN,
+    MachineSettings,
+    Replica,
+    Residence,
+    Run,
+    RunEnded,
+)
 from shoal.worker.shell.memory import CALM_FACTOR, CALM_LOOKS, IDLE_FACTOR, MemoryWatch
 from shoal.worker.shell.readings import ProcessMemory
 
@@ -365,6 +373,25 @@ def test_short_runs_cost_no_look() -> None:
             ended = RunEnded(worker.feed.run("x"), FINISHED, 8, seconds=0.001)
             assert not worker.watch.gauge([(ended, None)])
             assert worker.process.nlooks == nlooks
+
+    asyncio.run(story())
+
+
+def test_a_run_that_came_back_unbegun_says_nothing_of_what_its_kind_takes() -> None:
+    async def story() -> None:
+        async with Watching() as worker:
+            room = worker.feed.machine.state.room
+            assert room is not None
+            an_input = Replica(TaskId(7), Key("a"), 10 * MIB)
+            an_input.residence = Residence()
+            run = worker.feed.run("x")
+            for how, known in (WITHDRAWN, False), (FINISHED, True):
+                room.reserved_bytes = run.reserved_bytes = 10 * MIB
+                worker.watch.gauge([(RunEnded(run, how, 8), None)])
+                room.reserved_bytes = run.reserved_bytes = 0
+                run.pins = [an_input]
+                assert room.growth_bytes(run) == (0 if known else 10 * MIB)
+                run.pins = []
 
     asyncio.run(story())
 

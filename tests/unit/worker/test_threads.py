@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import gc
 import os
+import subprocess
 import sys
 import threading
 import warnings
@@ -123,6 +124,34 @@ class Bomb:
 
     def __reduce__(self) -> Any:
         raise RuntimeError("no pickle")
+
+
+def test_threads_that_the_system_does_not_give_are_told_and_those_that_it_gave_end() -> None:
+    """Each wants so much room for its stack that two don't fit into what the process may have."""
+    script = """
+import asyncio, resource, threading, psutil
+from tests.unit.worker.test_threads import Bench
+from shoal.worker.shell.errors import NoThreads
+
+async def work():
+    threading.stack_size(1 << 30)
+    now = psutil.Process().memory_info().vms
+    resource.setrlimit(resource.RLIMIT_AS, (now + (5 << 29), -1))
+    before = threading.active_count()
+    try:
+        Bench(50)
+    except NoThreads as error:
+        assert 0 < error.nstarted < 50, error.nstarted
+        print(error)
+    assert threading.active_count() == before
+
+asyncio.run(work())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("A worker was to have nthreads=50, and the system gave it only ")
 
 
 def test_a_run_ends_with_its_value_its_size_and_its_time() -> None:

@@ -9,6 +9,7 @@ from shoal.compat.shim import become
 if TYPE_CHECKING:
     from shoal.compat.comm.tcp import BaseTCPBackend as BaseTCPBackend
     from shoal.compat.comm.carried import CarriedConnector as BaseTCPConnector
+    from shoal.compat.comm.mailbox import WINDOW_NBYTES as MAX_BUFFER_SIZE
     from shoal.compat.comm.tcp import TCP as TCP
     from shoal.compat.comm.tcp import TCPBackend as TCPBackend
     from shoal.compat.comm.tcp import TCPConnector as TCPConnector
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from shoal.compat.comm.tls import TLSBackend as TLSBackend
     from shoal.compat.comm.tls import TLSConnector as TLSConnector
     from shoal.compat.comm.tls import TLSListener as TLSListener
+    from shoal.compat.comm.tcp import convert_stream_closed_error as convert_stream_closed_error
     from shoal.compat.comm.tcp import get_stream_address as get_stream_address
 
-    __all__ = ['BaseTCPBackend', 'BaseTCPConnector', 'TCP', 'TCPBackend', 'TCPConnector', 'TCPListener', 'TLS', 'TLSBackend', 'TLSConnector', 'TLSListener', 'get_stream_address']
+    __all__ = ['BaseTCPBackend', 'BaseTCPConnector', 'MAX_BUFFER_SIZE', 'TCP', 'TCPBackend', 'TCPConnector', 'TCPListener', 'TLS', 'TLSBackend', 'TLSConnector', 'TLSListener', 'convert_stream_closed_error', 'get_stream_address']
 
 become(__name__)

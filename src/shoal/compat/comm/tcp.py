@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from shoal.comms import tcp
 from shoal.comms.addresses import TCP as TCP_SCHEME
@@ -14,6 +15,7 @@ from shoal.compat import addresses
 from shoal.compat.comm.backend import Backend
 from shoal.compat.comm.carried import Carried, CarriedConnector, CarriedListener
 from shoal.compat.comm.core import Comm
+from shoal.compat.comm.errors import FatalCommClosedError
 from shoal.compat.serialising.memory import BIG_BYTES_SHARD_SIZE
 from shoal.compat.serialising.streams import from_frames, to_frames
 
@@ -195,3 +197,21 @@ def get_stream_address(comm: Any) -> str:
     if comm.closed():
         raise CommClosedError.already(comm.peer_address)
     return str(comm.local_address)
+
+
+def convert_stream_closed_error(obj: Any, exc: BaseException) -> NoReturn:
+    """Raise what tornado says of a stream that has ended as comms say it.
+
+    Args:
+        obj: the comm, which the text names.
+        exc: a StreamClosedError; the error behind it, if it has one, is what is told.
+
+    Raises:
+        FatalCommClosedError: the peer does not know who has signed our certificate.
+        CommClosedError: anything else.
+    """
+    cause = getattr(exc, "real_error", None) or exc
+    kind = CommClosedError
+    if isinstance(cause, ssl.SSLError) and "UNKNOWN_CA" in str(cause.reason):
+        kind = FatalCommClosedError
+    raise kind(f"in {obj}: {type(cause).__name__}: {cause}") from cause

@@ -5,6 +5,7 @@ things at all; at the end of the step all that follows from that is done togethe
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from math import inf
 from typing import Final
 
@@ -25,7 +26,10 @@ LOOKS_MAX: Final = 500
 """Results that one step looks at, some milliseconds of work: others are due in the next ones."""
 
 WORKERS_PER_LOOK: Final = 16
-"""Workers that are compared in the time of a look, where a goal asks for copies."""
+"""Workers that are compared in the time of a look, where a goal asks for copies or they retire."""
+
+LOOKS_PER_PATIENCE: Final = 16
+"""How often, at most, all that is on its way is looked at for what has taken too long."""
 
 SLOWEST_BYTES_PER_SECOND: Final = 10_000_000
 """Who gives signs of life and fetches more slowly than that is taken to be stuck."""
@@ -38,21 +42,30 @@ def attend(core: Core) -> dict[Task, None]:
     return core.attended
 
 
+def attend_in_turn(core: Core, tasks: Iterable[Task]) -> None:
+    """These are to be looked at, however many they are: the first of all that are due in this step,
+    and others in the next ones.  Cost: O(tasks), far less than a look."""
+    unlooked = core.state.copies.unlooked
+    unlooked.update(dict.fromkeys(tasks))
+    attend(core).update(dict.fromkeys(islice(unlooked, LOOKS_MAX)))
+
+
 def due_now(core: Core, tasks: Mapping[Task, None]) -> list[Task]:
     """What this step may look at of `tasks`, and of what earlier ones put off; the rest is put off.
 
-    Whatever is on its way, or was to leave a worker, is looked at in any case.
+    Whatever is on its way is looked at in any case.
     """
     copies = core.state.copies
     step, nlooks = copies.looked_at
     nleft = LOOKS_MAX - (nlooks if step == core.step else 0)
-    with_goal = 1 + len(core.state.workers) // WORKERS_PER_LOOK
+    plain = 1 + len(copies.retiring) // WORKERS_PER_LOOK
+    with_goal = plain + len(core.state.workers) // WORKERS_PER_LOOK
     unlooked, goals, on_way = copies.unlooked, copies.goals, copies.on_way
     due: list[Task] = []
     for task in tasks:
-        if nleft > 0 or task.state != MEMORY or task in on_way or _is_left(core, task):
+        if nleft > 0 or task.state != MEMORY or task in on_way:
             unlooked.pop(task, None)
-            nleft -= with_goal if task in goals else 1
+            nleft -= with_goal if task in goals else plain
             due.append(task)
         else:
             unlooked[task] = None
@@ -60,17 +73,12 @@ def due_now(core: Core, tasks: Mapping[Task, None]) -> list[Task]:
         while unlooked and nleft > 0:
             task = next(iter(unlooked))
             del unlooked[task]
-            nleft -= with_goal if task in goals else 1
+            nleft -= with_goal if task in goals else plain
             due.append(task)
     if unlooked:
         core.wake_by(core.now)
     copies.looked_at = core.step, LOOKS_MAX - nleft
     return due
-
-
-def _is_left(core: Core, task: Task) -> bool:
-    """Whether a worker that retires is noted to have the only copy of `task`."""
-    return any(task in retirement.left for retirement in core.state.copies.retiring.values())
 
 
 def begin_copies(
@@ -248,10 +256,10 @@ def settle_calls(core: Core, tasks: Iterable[Task]) -> None:
 
 
 def call_when_copied(core: Core, call: CopyCall) -> None:
-    """Answer a call once no copy of its tasks is on its way any more; now if none is."""
+    """Answer a call once no copy of its tasks is on its way or due any more; now if it has none."""
     core.state.copies.calls.append(call)
     attend(core)
-    settle_calls(core, list(call.left))
+    settle_calls(core, ())
 
 
 def give_up_silent(core: Core) -> None:
@@ -284,7 +292,8 @@ def give_up_silent(core: Core) -> None:
                 refuse_copy(core, task, worker)
             else:
                 copies.silent_by = min(copies.silent_by, due_at)
-    if copies.silent_by < inf:
+    if copies.silent_by < inf:  # they were begun in many steps, and are due at as many times
+        copies.silent_by = max(copies.silent_by, core.now + patience / LOOKS_PER_PATIENCE)
         core.wake_by(copies.silent_by)
 
 
@@ -314,7 +323,7 @@ def attend_to_resumed(core: Core, worker: Worker) -> None:
 def attend_to_joined(core: Core, worker: Worker) -> None:
     """A worker has joined: goals may ask for a copy there."""
     if core.state.copies.goals:
-        attend(core).update(dict.fromkeys(core.state.copies.goals))
+        attend_in_turn(core, core.state.copies.goals)
 
 
 def forget_worker(core: Core, worker: Worker) -> None:

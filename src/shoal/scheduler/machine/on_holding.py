@@ -6,6 +6,7 @@ from shoal.ids import Key
 from shoal.protocol.holding import RebalanceTasks, ReplicateTasks, RetryTasks, TaskRetried
 from shoal.scheduler.machine.copying import (
     attend,
+    attend_in_turn,
     begin_copies,
     call_when_copied,
     note_patience,
@@ -50,17 +51,16 @@ def on_replicate_tasks(core: Core, client: Client, call: ReplicateTasks) -> None
     """
     tasks, is_complete = _in_memory(core, call.keys)
     report(core, (ALL,), "replicate", key_count=len(tasks), branching_factor=call.branching)
-    attend(core).update(dict.fromkeys(tasks))
     copies = core.state.copies
-    waits = CopyCall(client, call.request, dict.fromkeys(tasks), answer=is_complete)
-    for task in tasks:
-        goal = Goal(call.ncopies, call.workers, call.branching)
-        copies.goals[task] = goal
+    left = dict.fromkeys(tasks)
+    for task in left:
+        copies.goals[task] = Goal(call.ncopies, call.workers, call.branching)
         copies.refusals.pop(task, None)
-        copies.lowered[task] = copies.unlooked[task] = None
         if task.who_has is not None and len(task.who_has) > 1:
             note_copies(core, task)
-    call_when_copied(core, waits)
+    copies.lowered.update(left)
+    attend_in_turn(core, left)
+    call_when_copied(core, CopyCall(client, call.request, left, answer=is_complete))
 
 
 def on_rebalance_tasks(core: Core, client: Client, call: RebalanceTasks) -> None:

@@ -6,12 +6,13 @@ nobody can take goes on working as before.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 from shoal.protocol.answers import answer
 from shoal.protocol.membership import Closing, LeavingChanged, RetireWorkers, TimeIsOver
 from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.copying import (
-    attend,
+    attend_in_turn,
     begin_copies,
     drop_replica,
     due_now,
@@ -95,9 +96,7 @@ def begin_retiring(
             core.to_worker(worker, LeavingChanged(True))
     if going:
         drop_unmet(core)
-    attended = attend(core)
-    for worker in going:
-        attended.update(worker.has_what)
+    attend_in_turn(core, chain.from_iterable(worker.has_what for worker in going))
     if not going:
         _answer(core, waits)
 
@@ -257,14 +256,13 @@ def _keep(core: Core, worker: Worker, why: str) -> None:
             wait_again(core, task)
         note_worker(core, worker)
         answer_waiting_calls(core, worker)
-    attended = attend(core)
-    attended.update(worker.has_what)
     for task in worker.has_what:
         if task.who_has is not None and len(task.who_has) > 1:
             note_copies(core, task)
     for retirement in retiring.values():
         retirement.is_stuck = False
-        attended.update(retirement.left)
+    left = chain.from_iterable(retirement.left for retirement in retiring.values())
+    attend_in_turn(core, chain(worker.has_what, left))
     _decide(core, call, worker, why)
 
 
@@ -300,7 +298,7 @@ def retiring_are_leaving(state: SchedulerState) -> Iterator[str]:
         if not worker.is_leaving:
             yield f"{worker} retires, and may be given tasks"
         for task in retirement.left:
-            if task not in worker.has_what:
+            if task not in worker.has_what and task not in state.copies.unlooked:
                 yield f"{worker} is to be relieved of {task!r}, which it does not have"
         for task in worker.has_what:
             if task in retirement.left or task in state.copies.unlooked:

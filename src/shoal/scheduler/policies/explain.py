@@ -1,7 +1,7 @@
 """What does this task wait for, or why did it run where it did?  In lines for people.
 
-Computed when somebody asks, of what is known at that moment.  Cost: O(inputs + workers), and looks
-at the queues and at what a task depends on, which are bounded.
+Computed when somebody asks, of what is known at that moment.  Cost: O(workers) for each task; looks
+at queues, backlogs, inputs and what a task depends on are bounded for all tasks together.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +26,7 @@ from shoal.scheduler.model.entities import (
     Worker,
 )
 from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.backlogs import Backlogs, Work, work_of
 from shoal.scheduler.policies.causes import Cause, Causes
 from shoal.scheduler.policies.memory import Admission
 from shoal.scheduler.policies.queuing import LateBinding
@@ -38,7 +39,12 @@ NAMED_MAX: Final = 4
 NESTING_MAX: Final = 100
 """Tasks within tasks that are followed."""
 
+INPUTS_LOOKED_AT: Final = 10_000
+"""Inputs of tasks that were sent that are looked at for all that is asked about at once."""
+
 JUST_NOW_SECONDS: Final = 0.01
+
+HAS_ALL: Final = "it has all inputs, and is about to be placed"
 
 PLACED_BECAUSE: Final = {
     reasons.HAD_ROOM: "of the workers with room, and with what it needs, it had the least to do",
@@ -58,7 +64,17 @@ PLACED_BECAUSE: Final = {
 class Explaining:
     """Looks at one scheduler's state; changes nothing."""
 
-    __slots__ = ("_causes", "_lines", "admission", "now", "queuing", "state")
+    __slots__ = (
+        "_any_takes_work",
+        "_backlogs",
+        "_causes",
+        "_lines",
+        "_ninputs_left",
+        "admission",
+        "now",
+        "queuing",
+        "state",
+    )
 
     def __init__(
         self, state: SchedulerState, queuing: LateBinding, admission: Admission, now: float
@@ -69,6 +85,9 @@ class Explaining:
         self.now = now
         self._lines = Lines(state)
         self._causes = Causes(state, self._is_kept)
+        self._any_takes_work = any(worker.takes_work for worker in state.workers.values())
+        self._backlogs = Backlogs()
+        self._ninputs_left = INPUTS_LOOKED_AT
 
     def lines(
         self,
@@ -91,11 +110,10 @@ class Explaining:
 
     def _why(self, task: Task) -> Iterator[str]:
         if task.state == WAITING:
-            yield (
-                "it is a value that a client is to bring"
-                if task.code is None
-                else "it waits for its inputs"
-            )
+            if task.code is None:
+                yield "it is a value that a client is to bring"
+            else:
+                yield "it waits for its inputs" if task.nwaiting else HAS_ALL
         elif task.state == QUEUED:
             yield from self._queued(task)
         elif task.state == NO_WORKER:
@@ -115,12 +133,9 @@ class Explaining:
 
     def _inputs_missing(self, task: Task) -> Iterator[str]:
         """W01: how many it lacks, and what it waits for in the end."""
-        nmissing = sum(dependency.state != MEMORY for dependency in task.dependencies)
-        if task.code is None:
+        nmissing = task.nwaiting
+        if task.code is None or not nmissing:
             yield from self._why(task)
-            return
-        if not nmissing:
-            yield "it has all inputs, and is about to be placed"
             return
         cause, is_all = self._causes.of(task)
         waits = f"it waits for {nmissing} of {len(task.dependencies)} inputs"
@@ -145,19 +160,22 @@ class Explaining:
 
     def _how_long(self, cause: Cause) -> str:
         """What the tasks on the way take, as far as that is known."""
-        us = self._known_us(cause.path)
-        return f"with that one {len(cause.path)} tasks in a row go before it, {_work(us)}"
+        work = _work(work_of(map(self._known_us, cause.path)))
+        return f"with that one {len(cause.path)} tasks in a row go before it, {work}"
 
-    def _known_us(self, tasks: Iterable[Task]) -> list[int]:
-        """What each is expected to run; -1: none of its kind has ended yet."""
-        return [
-            self.queuing.expected_us(task) if task.prefix.duration_us >= 0 else -1 for task in tasks
-        ]
+    def _known_us(self, task: Task) -> int:
+        """What it is expected to run; -1: none of its kind has ended yet."""
+        return self.queuing.expected_us(task) if task.prefix.duration_us >= 0 else -1
 
     def _is_kept(self, task: Task) -> bool:
-        """Whether a limit, or memory, keeps a ready task."""
-        limits = task.options.limits
-        if limits and task.state == QUEUED and self.state.limits.reached(limits):
+        """Whether a limit, memory, or workers that begin nothing keep a ready task."""
+        worker, limits = task.worker, task.options.limits
+        if task.state == QUEUED:
+            if not self._any_takes_work:
+                return True
+            if limits and self.state.limits.reached(limits):
+                return True
+        elif worker is not None and task.run == NO_RUN and not worker.takes_work:
             return True
         return task in self.state.footprints.held
 
@@ -242,13 +260,18 @@ class Explaining:
         worker = task.worker
         if worker is None:
             return
-        expected = self._expected(task)
+        backlog = self._backlogs.of(worker, self._known_us)
         if task.run == NO_RUN:
-            ahead = [t for t in worker.processing if t.priority < task.priority]
-            work = f", {_work(self._known_us(ahead), worker.nthreads)}" if ahead else ""
+            ahead = backlog.before(task)
+            work = f", {_work(ahead, worker.nthreads)}" if ahead.ntasks else ""
+            if ahead.ntasks or backlog.is_all:
+                at_least = "" if backlog.is_all else "at least "
+                before = f"{at_least}{ahead.ntasks} tasks go before it there{work}"
+            else:
+                before = "others may go before it there"
             yield (
-                f"it is placed on {_names([worker])} and not sent: {len(ahead)} tasks go before it "
-                f"there{work}; another worker may take it"
+                f"it is placed on {_names([worker])} and not sent: {before}; another worker may "
+                "take it"
             )
             if not worker.takes_work:
                 yield from _not_taking([worker])
@@ -257,17 +280,25 @@ class Explaining:
                 if why:
                     yield why
             return
-        before = sum(other.run != NO_RUN and other.run < task.run for other in worker.processing)
-        if before >= worker.nbegun_max:
+        if backlog.nsent_before(task) >= worker.nbegun_max:
             yield f"{_names([worker])} has it, and runs {worker.nthreads} others first"
+        elif backlog.is_all:
+            yield f"{_names([worker])} runs it, or fetches what it needs{self._expected(task)}"
         else:
-            yield f"{_names([worker])} runs it, or fetches what it needs{expected}"
-        lacks = [d for d in task.dependencies if d.value is None and d not in worker.has_what]
+            yield f"{_names([worker])} has it, and may run others first"
+        yield from self._fetched(task, worker)
+
+    def _fetched(self, task: Task, worker: Worker) -> Iterator[str]:
+        """How much of what a task needs comes from elsewhere."""
+        inputs = task.dependencies[: self._ninputs_left]
+        self._ninputs_left -= len(inputs)
+        lacks = [d for d in inputs if d.value is None and d not in worker.has_what]
         if lacks:
+            at_least = "" if len(inputs) == len(task.dependencies) else "at least "
             nbytes = sum(max(0, d.nbytes) for d in lacks)
             holders = dict.fromkeys(h for d in lacks for h in islice(d.who_has or (), NAMED_MAX))
             yield (
-                f"{len(lacks)} inputs come from elsewhere, {format_nbytes(nbytes)} "
+                f"{at_least}{len(lacks)} inputs come from elsewhere, {format_nbytes(nbytes)} "
                 f"from {_names(holders)}"
             )
 
@@ -346,17 +377,12 @@ def _not_taking(workers: Sequence[Worker]) -> Iterator[str]:
         yield f"{len(leaving)} of {len(workers)} workers are about to leave: {_names(leaving)}"
 
 
-def _work(expected_us: Sequence[int], nthreads: int = 1) -> str:
-    """How long tasks take together, as far as that is known.
-
-    Args:
-        expected_us: of each, in microseconds; -1: nobody knows.
-    """
-    known = [us for us in expected_us if us >= 0]
-    nunknown = len(expected_us) - len(known)
-    if not known:
+def _work(work: Work, nthreads: int = 1) -> str:
+    """How long tasks take together, as far as that is known."""
+    nunknown = work.ntasks - work.nknown
+    if not work.nknown:
         return "of kinds of which none has ended yet"
-    text = f"{format_seconds(sum(known) * 1e-6 / nthreads)} of work"
+    text = f"{format_seconds(work.known_us * 1e-6 / nthreads)} of work"
     return f"{text} without {nunknown} of kinds of which none has ended yet" if nunknown else text
 
 

@@ -14,14 +14,18 @@ INPUTS_LOOKED_AT = 32
 HOLDERS_LOOKED_AT = 8
 """Holders of one input that are candidates: of something held everywhere, any will do."""
 
-OUT_OF_REACH_US = 10**12
+OUT_OF_REACH_US = 10**16
 """Delay of a fetch from a peer that could not be reached lately: any other way is better."""
 
 IN_LINE_RATIO = 0.5
 """Of what a task takes: so long may it stand in line for an input behind others, in any case."""
 
-CROWDED_US = 10**11
-"""Delay of a fetch from holders that have others to send it to: it is better to wait for those."""
+CROWDED_US = 10**15
+"""Delay of a fetch from holders that have others to send it to: it is better to wait for those.
+
+Both are longer than the work of any backlog, which is a day and more once a million tasks wait for
+one result: else all workers would be sent there at once, and stand in line.
+"""
 
 
 class EarliestStart:

@@ -17,13 +17,16 @@ from shoal.scheduler.model.shares import SEQUENCE_BITS
 from shoal.scheduler.model.state import SchedulerState
 
 QUEUED_LOOKED_AT: Final = 10_000
-"""Of each order so many are looked at."""
+"""Of all orders together so many are looked at; some ms."""
 
 NEIGHBOURS_LOOKED_AT: Final = 64
 """Of those that go before a task, the nearest, to find out whose turns there are."""
 
 DEPENDENTS_LOOKED_AT: Final = 32
 """Of a task that no client wants itself, until one is found that somebody wants."""
+
+OWNERS_LOOKED_FOR: Final = 10_000
+"""Tasks that are looked at for that, for all that is asked about at once."""
 
 WEIGHTS_NAMED: Final = 4
 """Clients that are named with their weights; of more, how many there are."""
@@ -34,10 +37,17 @@ _by_priority = attrgetter("priority")
 class Lines:
     """The orders as they are at one moment, made as they are asked for."""
 
-    __slots__ = ("_orders", "_state")
+    __slots__ = ("_nleft", "_nowners_left", "_orders", "_owners", "_state")
 
-    def __init__(self, state: SchedulerState) -> None:
+    def __init__(self, state: SchedulerState, nlooks_max: int = QUEUED_LOOKED_AT) -> None:
+        """
+        Args:
+            nlooks_max: queued tasks that are looked at, in whatever orders they may be.
+        """
         self._state = state
+        self._nleft = nlooks_max
+        self._nowners_left = OWNERS_LOOKED_FOR
+        self._owners: dict[Task, Client | None] = {}
         self._orders: dict[
             DemandKey | None, tuple[list[Task], bool]
         ] = {}  # and whether that is all of it
@@ -47,33 +57,37 @@ class Lines:
 
         Cost: O(queued tasks) for the first of each order, then O(log of them).
         """
-        if is_demanding(task.options):
-            alike, is_all = self._order(demand_key(task.options))
-            place = bisect_left(alike, task.priority, key=_by_priority)
-            if place:
-                yield f"{_counted(place, is_all)} that need the same go before it"
-        else:
-            alike, is_all = self._order(None)
-            place = bisect_left(alike, task.priority, key=_by_priority)
-            yield f"{_counted(place, is_all)} go before it"
+        key = demand_key(task.options) if is_demanding(task.options) else None
+        alike, is_all = self._order(key)
+        place = bisect_left(alike, task.priority, key=_by_priority)
+        which = "" if key is None else " that need the same"
+        if place or (is_all and key is None):
+            at_least = "" if is_all else "at least "
+            yield f"{at_least}{place} queued tasks{which} go before it"
+        elif not is_all:
+            nmost = sum(queue.nentries for queue in self._queues(key))
+            yield f"some of up to {nmost} queued tasks{which} may go before it"
         yield from self._turns(task, alike[max(0, place - NEIGHBOURS_LOOKED_AT) : place])
 
+    def _queues(self, key: DemandKey | None) -> Iterable[TaskQueue]:
+        """Where the tasks of a demand wait, or, for None, all that need nothing but room."""
+        state = self._state
+        if key is None:
+            return chain((state.queue,), state.footprints.queues.values())
+        demand = state.demands.get(key)
+        return () if demand is None else (demand.queue,)
+
     def _order(self, key: DemandKey | None) -> tuple[list[Task], bool]:
-        """The tasks of a demand, or, for None, all that need nothing but room; in their order."""
+        """Those tasks in their order, and whether that is all of them."""
         found = self._orders.get(key)
         if found is not None:
             return found
-        state = self._state
-        queues: Iterable[TaskQueue]
-        if key is None:
-            queues = chain((state.queue,), state.footprints.queues.values())
-        else:
-            demand = state.demands.get(key)
-            queues = () if demand is None else (demand.queue,)
-        entries = (task for queue in queues for _, _, run in queue.runs for task in run)
-        some = dict.fromkeys(islice(entries, QUEUED_LOOKED_AT + 1))
-        is_all = len(some) <= QUEUED_LOOKED_AT
-        tasks = sorted((t for t in some if t.state == QUEUED), key=_by_priority)
+        entries = (task for queue in self._queues(key) for _, _, run in queue.runs for task in run)
+        some = list(islice(entries, self._nleft))
+        self._nleft -= len(some)
+        is_all = next(entries, None) is None
+        queued = dict.fromkeys(task for task in some if task.state == QUEUED)
+        tasks = sorted(queued, key=_by_priority)
         self._orders[key] = tasks, is_all
         return tasks, is_all
 
@@ -82,11 +96,11 @@ class Lines:
         shares = self._state.shares
         if not (shares.is_shared and neighbours):
             return
-        own, urgency = _client_of(task), task.priority >> SEQUENCE_BITS
+        own, urgency = self._owner(task), task.priority >> SEQUENCE_BITS
         alike = [other for other in neighbours if other.priority >> SEQUENCE_BITS == urgency]
-        owners = [_client_of(other) for other in alike]
+        owners = [self._owner(other) for other in alike]
         others = [owner for owner in owners if owner is not None and owner is not own]
-        if own is None or not others:
+        if own is None or not others or self._nowners_left <= 0:
             return
         weights = {
             client: shares.flows[client] for client in (own, *others) if client in shares.flows
@@ -100,13 +114,20 @@ class Lines:
             f"weights: {named}"
         )
 
+    def _owner(self, task: Task) -> Client | None:
+        """Whose it is; None if that is not found, as nobody's is, or too many were looked at."""
+        if task in self._owners:
+            return self._owners[task]
+        if self._nowners_left <= 0:
+            return None
+        owner, nlooks = _client_of(task)
+        self._nowners_left -= nlooks
+        self._owners[task] = owner
+        return owner
 
-def _counted(ntasks: int, is_all: bool) -> str:
-    return f"{'' if is_all else 'at least '}{ntasks} queued tasks"
 
-
-def _client_of(task: Task) -> Client | None:
-    """Who wants the task, or what is the nearest to depend on it.
+def _client_of(task: Task) -> tuple[Client | None, int]:
+    """Who wants the task, or what is the nearest to depend on it, and how many were looked at.
 
     Cost: O(dependents), as long as they are few.
     """
@@ -116,9 +137,9 @@ def _client_of(task: Task) -> Client | None:
         nearer, due = due, []
         for candidate in nearer:
             if candidate.wants:
-                return candidate.wants[0][0]
+                return candidate.wants[0][0], len(seen)
             for dependent in islice(candidate.dependents or (), DEPENDENTS_LOOKED_AT):
                 if len(seen) < DEPENDENTS_LOOKED_AT and dependent not in seen:
                     seen[dependent] = None
                     due.append(dependent)
-    return None
+    return None, len(seen)

@@ -45,6 +45,38 @@ def fits(state: WorkerState, nbytes: int, run: Run | None) -> bool:
     return False
 
 
+def end_asking(state: WorkerState) -> None:
+    """All have asked.  Whoever comes later is not let in without an attempt to make room."""
+    room = state.room
+    if room is not None:
+        room.is_forced = False
+
+
+def may_favour(state: WorkerState) -> bool:
+    """Whether inputs of runs that wait may leave memory for the first that lacks room.
+
+    Until some run has begun, for so many bytes as it lacked, and as its inputs have that are not
+    here; else two runs could have each other's inputs written and read for ever.
+    """
+    room = state.room
+    return room is None or state.pause is not None or room.favours.get(room.for_run, 1) > 0
+
+
+def note_favour(state: WorkerState, nbytes: int) -> None:
+    """So many bytes of them leave memory for it.  Cost: O(inputs that it lacks)."""
+    room = state.room
+    if room is None or state.pause is not None:
+        return
+    run = room.for_run
+    left = room.favours.get(run)
+    if left is None:
+        left = room.lacking_bytes
+        if run is not None:
+            left += sum(want.nbytes for want in run.wants or ())
+            left += sum(replica.nbytes for replica in run.unread or ())
+    room.favours[run] = left - nbytes
+
+
 def room_bytes(state: WorkerState) -> int:
     """So much more may be on its way, as far as memory is concerned."""
     if state.room is None:
@@ -58,17 +90,22 @@ def is_lacking(state: WorkerState) -> bool:
 
 
 def is_under_way(state: WorkerState) -> bool:
-    """Whether anything goes on that may end and leave room.  Cost: O(runs)."""
+    """Whether anything goes on that may end and leave room.  Cost: O(runs).
+
+    Not a run that waits for other tasks: these may be what waits for room here.
+    """
     if state.fetches or state.reads or state.writes:
         return True
     runs = [*state.runs.values(), *state.older_runs.values()]
-    return any(run.state == HANDED for run in runs)
+    return sum(run.state == HANDED for run in runs) > state.nwaiting
 
 
 def those_that_fit(state: WorkerState, runs: list[Run]) -> list[Run]:
     """Of runs that are ready, by urgency, those that may begin; the others stay ready."""
     room = state.room
     if room is None or not room.is_near or state.pause is not None:
+        if room is not None and room.favours and runs:
+            room.favours.clear()
         return runs
     let_in: list[Run] = []
     for i, run in enumerate(runs):
@@ -80,6 +117,8 @@ def those_that_fit(state: WorkerState, runs: list[Run]) -> list[Run]:
             _reserve(room, run, nbytes)
         let_in.append(run)
         run.state = HANDED  # so that it counts as under way for the next
+    if let_in:
+        room.favours.clear()
     return let_in
 
 

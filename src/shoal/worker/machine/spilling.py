@@ -15,7 +15,7 @@ from shoal.ids import TaskId
 from shoal.protocol.messages import ReplicasGone, RunReturned
 from shoal.worker.machine.effects import Evict, ReadBack, Write
 from shoal.worker.machine.forgetting import let_go, remove_run
-from shoal.worker.machine.letting_in import is_lacking, is_under_way
+from shoal.worker.machine.letting_in import is_lacking, is_under_way, may_favour, note_favour
 from shoal.worker.machine.residing import await_values, move_out, serve
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model import words
@@ -36,11 +36,14 @@ def spill(state: WorkerState, nbytes: int, *, may_write: bool) -> int:
     leaving_nbytes = _evict(state, nbytes, None)
     if may_write and leaving_nbytes < nbytes:
         leaving_nbytes += _begin_writes(state, nbytes - leaving_nbytes, None)
-    if leaving_nbytes < nbytes and not state.writes and _are_held_back(state):
-        in_use = _in_use(state)  # what runs that are held back are to use comes last
+    is_last = leaving_nbytes < nbytes and not state.writes
+    if is_last and _are_held_back(state) and may_favour(state):
+        before, in_use = leaving_nbytes, _in_use(state)  # what runs that wait are to use comes last
         leaving_nbytes += _evict(state, nbytes - leaving_nbytes, in_use)
         if may_write and leaving_nbytes < nbytes:
             leaving_nbytes += _begin_writes(state, nbytes - leaving_nbytes, in_use)
+        if leaving_nbytes > before:
+            note_favour(state, leaving_nbytes - before)
     return leaving_nbytes
 
 

@@ -30,6 +30,7 @@ class WorkerState:
         "is_holding",
         "incoming_nbytes",
         "now",
+        "nwaiting",
         "older_runs",
         "outbox",
         "pause",
@@ -65,6 +66,7 @@ class WorkerState:
         self.is_holding = False  # runs are not handed over until some results are on disk
         self.runs: dict[TaskId, Run] = {}  # the newest run of each task that has one
         self.older_runs: dict[tuple[TaskId, RunId], Run] = {}  # overtaken by one of `runs`
+        self.nwaiting = 0  # runs that were handed over, and wait for other tasks
         self.held: dict[TaskId, Replica] = {}  # here, in memory or on disk
         self.resident: OrderedDict[TaskId, Replica] = OrderedDict()  # of those, what could be
         # written, the least recently used first; as in

@@ -100,6 +100,10 @@ class WorkerMachine:
         self.state.now = now
         computing.on_rejoined(self.state, run)
 
+    def waiting(self, nwaiting: int) -> None:
+        """So many runs that have a slot wait for other tasks; see `letting_in.is_under_way`."""
+        self.state.nwaiting = nwaiting
+
     def replicas_arrived(
         self,
         fetch: Fetch,
@@ -266,6 +270,8 @@ class WorkerMachine:
             residing.begin_reads(state)
         if (state.unqueued or state.starved) and state.pause is None:
             gathering.request(state)
+        if state.room is not None:
+            letting_in.end_asking(state)
         effects = state.effects
         if state.dropped:
             self._drop(effects)

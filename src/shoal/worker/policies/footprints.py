@@ -73,7 +73,9 @@ class Footprints(Generic[R]):
 
     def took_little(self, run: R) -> None:
         """A run has ended that was expected to take much: of its kind that is not known."""
-        self._kinds.setdefault(self._kind_of(run), 0.0)
+        kind = self._kind_of(run)
+        if kind not in self._kinds:
+            self._know(kind, 0.0)
 
     def look(
         self, going: Iterable[R], process: int, peak: int, managed: int, coming: int = 0
@@ -206,6 +208,10 @@ class Footprints(Generic[R]):
             learned = before
         else:
             learned = max(peak, FADING * before)
-        self._kinds[kind] = learned
+        self._know(kind, learned)
+
+    def _know(self, kind: str, nbytes: float) -> None:
+        """The latest last, and no more than are remembered."""
+        self._kinds[kind] = nbytes
         if len(self._kinds) > KINDS_MAX:
             del self._kinds[next(iter(self._kinds))]

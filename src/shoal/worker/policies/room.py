@@ -28,6 +28,7 @@ class Room:
         "_nthreads",
         "bound_bytes",
         "reserved_bytes",
+        "favours",
         "for_run",
         "grown_bytes",
         "is_forced",
@@ -54,6 +55,8 @@ class Room:
         self.is_near = False  # so little was left then that what comes is counted
         self.lacking_bytes = 0  # for the first of those that wait
         self.for_run: Run | None = None  # that one, or the run that it is for
+        self.favours: dict[Run | None, int] = {}  # since a run began: for how many bytes more
+        # inputs of runs that wait may leave memory for this one
         self.is_forced = False  # nothing more can be had: the first is let in all the same
 
     def look(self, process_bytes: int, grown_bytes: int, coming_bytes: int) -> None:

@@ -114,6 +114,22 @@ class NoSubstitute(ShoalError, RuntimeError):
         )
 
 
+class NoThreads(ShoalError, RuntimeError):
+    """The system did not give a worker the threads that it was to have."""
+
+    def __init__(self, nthreads: int, nstarted: int, why: str) -> None:
+        """`nthreads`: asked for; `nstarted`: that it gave; `why`: in its words."""
+        super().__init__(nthreads, nstarted, why)
+        self.nthreads, self.nstarted, self.why = nthreads, nstarted, why
+
+    def __str__(self) -> str:
+        return (
+            f"A worker was to have nthreads={self.nthreads}, and the system gave it only "
+            f"{self.nstarted}: {self.why}. Say fewer, or raise the limits on processes and memory "
+            "(ulimit -u, pids.max)."
+        )
+
+
 class NoSchedulerGiven(ShoalError, ValueError):
     """A worker was made without a word about its scheduler, or with a file that says nothing."""
 

@@ -26,7 +26,7 @@ from shoal.protocol.memory import WantsReplacement
 from shoal.storage.results import Results
 from shoal.units import format_nbytes
 from shoal.worker.machine.step import WorkerMachine
-from shoal.worker.model.entities import Run, RunEnded
+from shoal.worker.model.entities import FINISHED, Run, RunEnded
 from shoal.worker.policies.ageing import Ageing
 from shoal.worker.policies.footprints import Footprints
 from shoal.worker.policies.pressure import Found, Pressure, Relief, Thresholds
@@ -290,8 +290,11 @@ class MemoryWatch:
 
     def _note_small(self, ended: Sequence[tuple[RunEnded, object]]) -> None:
         """Those for which room was kept did not need it, unless it is known better."""
+        room = self._feed.machine.state.room
+        if room is None or not room.reserved_bytes:
+            return
         for end, _ in ended:
-            if end.run.reserved_bytes:
+            if end.run.reserved_bytes and end.how == FINISHED:  # others may not have begun
                 self._footprints.took_little(end.run)
 
     def settle(self) -> None:
@@ -354,6 +357,9 @@ class MemoryWatch:
             self._ncalm = 0
         if self._pressure.is_high:
             return 1 / HIGH_FACTOR if found.nexecuting else 1.0
+        room = self._feed.machine.state.room
+        if room is not None and room.lacking_bytes:
+            return 1.0  # what is being sent may have left, and says nothing
         if is_same and not found.nexecuting:
             return IDLE_FACTOR
         return CALM_FACTOR if self._ncalm >= CALM_LOOKS else 1.0

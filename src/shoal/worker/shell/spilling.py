@@ -274,8 +274,13 @@ class Spilling:
     # --- what threads have done --------------------------------------------------------------
 
     def _on_written(self, effect: Write, box: list[Any], spilled: Any, error: Any) -> None:
-        """`box`: the entry of what was written."""
+        """`box`: the entry of what was written.
+
+        It counts as leaving until it is let go of: or more would be written in its stead.
+        """
+        self.freeing_nbytes += effect.nbytes
         self._loop.on_disk(partial(self._end_write, effect, box, spilled, error))
+        self.freeing_nbytes -= effect.nbytes
         if box:
             self._free(box, effect.nbytes)
 

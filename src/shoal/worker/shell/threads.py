@@ -22,7 +22,7 @@ from shoal.observe.stacks import frames_of, frames_of_coroutine
 from shoal.worker.model.entities import Run, RunEnded
 from shoal.worker.shell.bell import Bell
 from shoal.worker.shell.context import Host, current_run
-from shoal.worker.shell.errors import NoSubstitute
+from shoal.worker.shell.errors import NoSubstitute, NoThreads
 from shoal.worker.shell.execution import Execution, Job
 from shoal.worker.shell.slots import Slots
 
@@ -51,7 +51,11 @@ class RunThreads:
         nthreads: int,
         on_ended: Callable[[list[tuple[RunEnded, object]]], None],
     ) -> None:
-        """`on_ended`: called on the loop with (how it ended, its value) of each job in turn."""
+        """`on_ended`: called on the loop with (how it ended, its value) of each job in turn.
+
+        Raises:
+            NoThreads: the system gives no more; those that it gave have ended.
+        """
         self._execution = Execution(host)
         self._host = host
         self.on_begun: Callable[[Run], None] | None = None  # told on the loop, if anybody is
@@ -71,9 +75,23 @@ class RunThreads:
         self._threads: dict[int, threading.Thread] = {}
         self._nstarted = 0
         self._told_shortage = False
-        with self._slots.lock:
-            for _ in range(nthreads):
-                self._start_thread()
+        try:
+            with self._slots.lock:
+                for _ in range(nthreads):
+                    self._start_thread()
+        except RuntimeError as error:
+            raise NoThreads(nthreads, self._give_up(), str(error)) from error
+
+    def _give_up(self) -> int:
+        """End the threads, which have nothing to run; returns how many there were."""
+        self._closing = True
+        nthreads = len(self._threads)
+        for _ in range(nthreads):
+            self._queue.put(None)
+        for thread in self._threads.values():
+            thread.join()
+        self._bell.remove(still_used=False)
+        return nthreads
 
     def set_inline_bytes_max(self, nbytes: int) -> None:
         """Results up to this size are pickled in the thread that made them, for their message."""
