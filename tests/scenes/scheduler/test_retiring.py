@@ -414,3 +414,18 @@ def test_where_many_retire_at_once_a_step_looks_at_fewer_results(scene: Scene) -
     assert not copies.unlooked
     scene.holds("stays", *(f"{name}x{n}" for name in names for n in range(10)))
     assert list(scene.machine.state.workers) == ["tcp://stays:1"]
+
+
+def test_one_that_goes_on_working_after_all_gets_the_copies_that_were_asked_for(
+    scene: Scene,
+) -> None:
+    """Two copies of x shall be, and while b retires there is nobody to take the second."""
+    held_by_a(scene)
+    scene.submit(y=[], options=TaskOptions(workers=["b"]))
+    scene.finish("y")
+    retire(scene, "b", patience=4.0)
+    scene.call(ReplicateTasks, keys=[Key("x")], ncopies=2)
+    assert "b: copy x from a" not in scene.take()
+    scene.advance(5.0)
+    assert not scene.worker("b").is_leaving
+    assert "b: copy x from a" in scene.take()

@@ -47,6 +47,23 @@ def test_small_inputs_travel_along_and_cost_nothing() -> None:
     assert has_inputs_to_move(a_task("z", small, a_result("w", 10, a)))
 
 
+def test_however_much_waits_for_one_large_result_not_all_are_sent_there_at_once() -> None:
+    """A million tasks wait on the holder, a day and more of work: its copies come first."""
+    placement = EarliestStart(SETTINGS, Ways(SETTINGS.bandwidth_bytes_per_second))
+    placement.ways.nworkers = 9
+    holder, *others = (a_worker(name) for name in "abcdefghi")
+    model = a_result("model", 10_000 * BYTES_PER_MS, holder)
+    model.nwaiters = 1_000_000
+    holder.backlog_us = 1_000_000 * 500_000
+    sent = 0
+    for number, worker in enumerate(others):
+        task = a_task(f"y{number}", model)
+        if placement.choose(task, worker, 0.0) is worker:
+            placement.ways.begin(task, worker)
+            sent += 1
+    assert 1 <= sent < len(others)
+
+
 def test_a_task_starts_where_queue_and_inputs_are_over_first() -> None:
     a, b = a_worker("a"), a_worker("b", nthreads=4)
     task = a_task("y", a_result("x", BYTES_PER_MS, a))  # 2 ms away from b

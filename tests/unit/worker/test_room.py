@@ -11,6 +11,7 @@ from shoal.worker.model.entities import MachineSettings, Run
 from shoal.worker.policies.room import ARGUMENT_BYTES_MIN, Room
 from shoal.worker.shell.making_room import (
     SENDING_SECONDS_MAX,
+    STANDSTILL_SECONDS,
     TRIM_BYTES,
     TRIM_PAUSE_SECONDS,
     RoomMaker,
@@ -67,7 +68,10 @@ class FakeWorker:
         self.did: list[object] = []
         self.spillable = 0
         self.trimmed: list[Callable[[Any], None]] = []
-        self.maker = RoomMaker(self, self._aside, lambda: self.process, lambda: 0)
+        self.worked = 0.0
+        self.maker = RoomMaker(
+            self, self._aside, lambda: self.process, lambda: 0, lambda: self.worked
+        )
         self.maker.look()
 
     def _aside(self, function: Callable[[], Any], then: Callable[[Any], None]) -> None:
@@ -144,3 +148,32 @@ def test_what_is_being_sent_is_waited_for_but_not_for_ever() -> None:
     worker.time += 0.2 * SENDING_SECONDS_MAX
     worker.perform()
     assert worker.did[-1] == "StartRuns"
+
+
+def test_a_run_that_stands_still_keeps_nobody_out_for_ever() -> None:
+    """x may be waiting for an event that y sets, of which its worker knows nothing."""
+    worker = FakeWorker()
+    worker.run("x")
+    worker.process = 90 * MIB
+    worker.run("y")
+    worker.trimmed.pop()(True)  # which did not help
+    assert worker.did.count("StartRuns") == 1
+    worker.time += 0.9 * STANDSTILL_SECONDS
+    worker.on_looked()
+    assert worker.did.count("StartRuns") == 1
+    worker.time += 0.2 * STANDSTILL_SECONDS
+    worker.on_looked()
+    assert worker.did.count("StartRuns") == 2
+
+
+def test_a_run_that_works_is_waited_for_however_long_it_takes() -> None:
+    worker = FakeWorker()
+    worker.run("x")
+    worker.process = 90 * MIB
+    worker.run("y")
+    worker.trimmed.pop()(True)  # which did not help
+    for _ in range(30):
+        worker.time += 0.2 * STANDSTILL_SECONDS
+        worker.worked += 0.1 * STANDSTILL_SECONDS
+        worker.on_looked()
+    assert worker.did.count("StartRuns") == 1

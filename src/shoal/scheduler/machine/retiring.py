@@ -13,6 +13,7 @@ from shoal.protocol.membership import Closing, LeavingChanged, RetireWorkers, Ti
 from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.copying import (
     attend_in_turn,
+    attend_to_joined,
     begin_copies,
     drop_replica,
     due_now,
@@ -256,6 +257,7 @@ def _keep(core: Core, worker: Worker, why: str) -> None:
             wait_again(core, task)
         note_worker(core, worker)
         answer_waiting_calls(core, worker)
+        attend_to_joined(core, worker)
     for task in worker.has_what:
         if task.who_has is not None and len(task.who_has) > 1:
             note_copies(core, task)

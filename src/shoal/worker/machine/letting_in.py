@@ -38,8 +38,8 @@ def fits(state: WorkerState, nbytes: int, run: Run | None) -> bool:
     excess = room.excess_bytes(_coming_bytes(state) + nbytes)
     if excess <= 0:
         return True
-    if room.is_forced and not is_under_way(state):
-        room.is_forced = False
+    if room.is_forced and (room.is_overdue or not is_under_way(state)):
+        room.is_forced = room.is_overdue = False
         return True
     room.lacking_bytes, room.for_run = excess, run
     return False
@@ -49,7 +49,7 @@ def end_asking(state: WorkerState) -> None:
     """All have asked.  Whoever comes later is not let in without an attempt to make room."""
     room = state.room
     if room is not None:
-        room.is_forced = False
+        room.is_forced = room.is_overdue = False
 
 
 def may_favour(state: WorkerState) -> bool:
@@ -147,10 +147,13 @@ def _count_runs(state: WorkerState, room: Room) -> None:
         state.effects.append(HoldRuns(handed))
 
 
-def force(state: WorkerState) -> None:
-    """No more room can be made: the first that waits is let in, if nothing is under way."""
+def force(state: WorkerState, *, is_overdue: bool) -> None:
+    """No more room can be made: the first that waits is let in, if nothing is under way.
+
+    `is_overdue`: what is under way stands still, and may itself wait for what is to be let in.
+    """
     if state.room is not None:
-        state.room.is_forced = True
+        state.room.is_forced, state.room.is_overdue = True, is_overdue
 
 
 def release(state: WorkerState, run: Run) -> None:

@@ -245,9 +245,9 @@ class WorkerMachine:
         """Whether anything goes on that may leave room in memory as it ends."""
         return letting_in.is_under_way(self.state)
 
-    def let_in(self) -> None:
-        """No more room can be made: what waits for it is not to wait for ever."""
-        letting_in.force(self.state)
+    def let_in(self, *, is_overdue: bool = False) -> None:
+        """No more room can be made: what waits for it is not to wait for ever; see `force`."""
+        letting_in.force(self.state, is_overdue=is_overdue)
 
     def offer(self, resources: Mapping[str, float], now: float) -> None:
         """From now on tasks may use these amounts, beside those that are not named."""

@@ -33,6 +33,7 @@ class Room:
         "grown_bytes",
         "is_forced",
         "is_near",
+        "is_overdue",
         "lacking_bytes",
         "process_bytes",
     )
@@ -58,6 +59,7 @@ class Room:
         self.favours: dict[Run | None, int] = {}  # since a run began: for how many bytes more
         # inputs of runs that wait may leave memory for this one
         self.is_forced = False  # nothing more can be had: the first is let in all the same
+        self.is_overdue = False  # whatever goes on: it is at a standstill
 
     def look(self, process_bytes: int, grown_bytes: int, coming_bytes: int) -> None:
         """The process has so much; of that, runs that go on have taken `grown_bytes`.

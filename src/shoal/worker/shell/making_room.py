@@ -23,6 +23,13 @@ TRIM_PAUSE_SECONDS: Final = 0.1
 SENDING_SECONDS_MAX: Final = 2.0
 """What waits for room waits so long for values that are being sent, where nothing else goes on."""
 
+STANDSTILL_SECONDS: Final = 10.0
+"""So long nothing ends and nothing works, before what waits for room is let in all the same: a run
+may be waiting for just that, by an event or a lock of which nobody here knows."""
+
+WORKING_SHARE: Final = 0.05
+"""Of one processor: whoever takes more of it works."""
+
 
 class Sender(Protocol):
     """What gives values to others."""
@@ -65,6 +72,7 @@ class RoomMaker:
         do_aside: Callable[[Callable[[], Any], Callable[[Any], None]], None],
         measure: Callable[[], int],
         grown: Callable[[], int],
+        worked: Callable[[], float],
     ) -> None:
         """Nothing is looked at yet.
 
@@ -73,13 +81,16 @@ class RoomMaker:
             do_aside: calls the first in a thread, and the second with what it returns.
             measure: bytes of the process.
             grown: of these, what runs have taken that go on.
+            worked: seconds of a processor that the process has had.
         """
         self._maker, self._do_aside = maker, do_aside
-        self._measure, self._grown = measure, grown
+        self._measure, self._grown, self._worked = measure, grown, worked
         self._needed_bytes = NEVER  # the least that was there, and was not to be given back
         self._trim_at = 0.0
         self._sending_until = 0.0  # is waited for what is being sent; 0: nobody waits for that
         self._is_trimming = self._is_making = False
+        self._stands: tuple[object, ...] = ()  # what was under way when something last went on
+        self._stands_since = self._worked_before = 0.0  # and when that was
 
     def look(self, process_bytes: int | None = None) -> None:
         """Tell the machine what the process has; None: measure that.  Cost: 5 to 20 us."""
@@ -121,11 +132,30 @@ class RoomMaker:
         wanted = room.lacking_bytes - leaving
         if wanted > 0 and maker.spill(wanted, "there must be room for what is to come"):
             return True
-        if leaving or maker.machine.is_under_way() or self._waits_for_sending():
+        is_under_way = maker.machine.is_under_way()
+        if leaving or (is_under_way and not self._stands_still()):
             return False
-        maker.machine.let_in()
+        if not is_under_way and self._waits_for_sending():
+            return False
+        maker.machine.let_in(is_overdue=is_under_way)
         maker.on_looked()
         return False
+
+    def _stands_still(self) -> bool:
+        """Whether what is under way has neither ended nor worked for long."""
+        now, worked = self._maker.now(), self._worked()
+        state, results = self._maker.machine.state, self._maker.results
+        under_way = (len(state.runs), len(state.fetches), len(state.reads), len(state.writes))
+        stands = (state.room and state.room.for_run, under_way, results.nbytes)
+        seconds = now - self._stands_since
+        works = worked - self._worked_before > WORKING_SHARE * max(seconds, 1.0)
+        if stands != self._stands or works:
+            self._stands, self._stands_since, self._worked_before = stands, now, worked
+            return False
+        if seconds < STANDSTILL_SECONDS:
+            return False
+        self._stands_since, self._worked_before = now, worked  # the next one waits as long
+        return True
 
     def _waits_for_sending(self) -> bool:
         """Whether what is being sent may leave room: for a while, as a peer may be frozen."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from heapq import nlargest
@@ -161,7 +162,9 @@ class MemoryWatch:
                 recycle_after_seconds=settings.recycle_after_seconds if is_watched else None,
             )
         )
-        self.room = RoomMaker(feed, self._do_aside, self._now, lambda: self._footprints.grown)
+        self.room = RoomMaker(
+            feed, self._do_aside, self._now, lambda: self._footprints.grown, time.process_time
+        )
         """Has what is lacking made, while there is a limit."""
         self._timer: asyncio.Handle | None = None
         self._is_due = False  # the next look comes as soon as the loop is free
