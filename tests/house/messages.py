@@ -17,7 +17,7 @@ HEARERS = {
 }
 """Direction, as a subject's table calls it → the role that hears what is said in it."""
 
-REPLIES = {"Answer", "Refusal", "Replicas", "ActorReply"}
+REPLIES = {"Answer", "Refusal", "Replicas", "ActorReply", "ShardsFetched"}
 """They end the call whose number they carry, whatever it was: no handler by name."""
 
 

@@ -99,6 +99,49 @@ class Published:
         return {from_canonical(name): value for name, value in self._state.datasets.items()}
 
 
+class Shuffles:
+    """Shuffles whose outputs are not all made; upstream's `ShuffleSchedulerPlugin`, to be read."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+
+    @property
+    def active_shuffles(self) -> dict[str, Any]:
+        """By id, with all that is known of each."""
+        return {id: shuffle for id, shuffle in self._state.shuffles.items() if shuffle.is_active}
+
+    def shuffle_ids(self) -> set[str]:
+        """Their ids."""
+        return set(self.active_shuffles)
+
+    @property
+    def heartbeats(self) -> dict[str, dict[str, Any]]:
+        """By id: how far each is, in bytes and partitions, and how even.
+
+        Cost: O(input and output partitions) for each.
+        """
+        return {id: of_shuffle(shuffle) for id, shuffle in self.active_shuffles.items()}
+
+
+def of_shuffle(shuffle: Any) -> dict[str, Any]:
+    """In plain types; bytes unless it is said."""
+    return {
+        "kind": shuffle.kind,
+        "barrier": shuffle.barrier.state,
+        "epoch": shuffle.epoch,
+        "epochs": shuffle.nepochs,
+        "input_partitions": shuffle.ninputs,
+        "input_partitions_made": shuffle.nmade,
+        "output_partitions": shuffle.noutputs,
+        "outputs_joined": shuffle.njoined,
+        "made": shuffle.made_nbytes,
+        "on_disk": shuffle.disk_nbytes,
+        "joined": shuffle.joined_nbytes,
+        "per_second": shuffle.bytes_per_second,
+        "skew": shuffle.skew,
+    }
+
+
 def extensions_of(state: Any) -> dict[str, Any]:
     """Those that show something of the state of a scheduler."""
     return {
@@ -106,5 +149,6 @@ def extensions_of(state: Any) -> dict[str, Any]:
         "publish": Published(state),
         "queues": Queues(state),
         "semaphores": Semaphores(state),
+        "shuffle": Shuffles(state),
         "variables": Variables(state),
     }

@@ -33,6 +33,7 @@ from shoal.protocol import (
     questions,
     replicas,
     running,
+    shuffles,
     slots,
     topics,
     transfers,
@@ -64,6 +65,7 @@ SUBJECTS: Final[tuple[Subject, ...]] = (
     memory.SUBJECT,
     replicas.SUBJECT,
     limits.SUBJECT,
+    shuffles.SUBJECT,
 )
 
 

@@ -237,12 +237,16 @@ class RunReturned(Message, frozen=True, tag=43):
 
 
 class InputsUnavailable(Message, frozen=True, tag=44):
-    """The run can't start: no holder gave these inputs.  It never ran."""
+    """The run can't start: no holder gave these inputs.  It never ran.
+
+    Or it has run, as an unpack, and these are transfers whose shards it did not get.
+    """
 
     task: TaskId
     run: RunId
     missing: list[TaskId]
     unreachable: list[str] = []  # holders that could not be reached; the others just lack it
+    lacking: list[str] = []  # holders that lack it, of what is no input of the task: shards
 
 
 class ReplicasAdded(Message, frozen=True, tag=45):

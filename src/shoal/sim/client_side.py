@@ -32,6 +32,7 @@ from shoal.sim.members import Members
 from shoal.sim.network import End
 from shoal.sim.plan import Act, Ask, Cancel, Release, Scatter, Submit, Want
 from shoal.sim.scattering import Make, ScatterCall
+from shoal.sim.shuffling import definitions
 from shoal.sim.slicing import Graph, in_order, prefix_of
 from shoal.sim.specs import TaskSpec, Value, from_bytes, function_payload
 from shoal.sim.stage import Stage
@@ -132,6 +133,8 @@ class ClientActor:
             act.options,
             act.bundle_size,
         )
+        for definition in definitions(tasks):
+            machine.say(definition)
         size = -(-len(tasks) // act.nslices)
         self._say_slice(graph, [tasks[i : i + size] for i in range(0, len(tasks), size)])
 

@@ -7,20 +7,25 @@ the limit, the process dies, as its nanny ends it, and the one that follows says
 from collections.abc import Callable
 from typing import Protocol
 
-from shoal.sim.specs import TaskSpec
+from shoal.ids import Epoch, TaskId
+from shoal.protocol.memory import WantsReplacement
+from shoal.sim.network import End
+from shoal.sim.specs import TaskSpec, Value
 from shoal.sim.stage import Stage
+from shoal.sim.wire import FROM_WORKER
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import Run
 
 
 class Owner(Protocol):
-    """The worker whose memory it is."""
+    """The worker whose memory it is, as its parts see it."""
 
     stage: Stage
     machine: WorkerMachine
     address: str
     name: str
     is_dead: bool
+    end: End
     has_reconnected: bool
 
     def when_awake(self, action: Callable[..., None], *arguments: object) -> None:
@@ -28,6 +33,12 @@ class Owner(Protocol):
 
     def perform(self) -> None:
         """Do what the machine asks for."""
+
+    def serves(self, task: TaskId, epoch: Epoch) -> Value | None:
+        """The value, if others may have it."""
+
+    def fail(self, invariant: str, sentence: str, *words: str) -> None:
+        """Something about this worker can't be."""
 
 
 class Memory:
@@ -79,3 +90,31 @@ class Memory:
                 f"{worker.name} runs what takes {total} of {self.limit} bytes",
                 run.key,
             )
+
+
+class Shortage:
+    """Times in which one worker is short of memory, and begins nothing."""
+
+    def __init__(self, worker: Owner, patience_seconds: float) -> None:
+        """`patience_seconds`: without progress, until it stays though it is to be replaced."""
+        self._worker = worker
+        self._patience_seconds = patience_seconds
+        self.until = 0.0  # whatever else makes room
+
+    def begin(self, until: float, leaks: bool) -> None:
+        """Nothing is begun until then."""
+        worker, stage = self._worker, self._worker.stage
+        self.until = max(self.until, until)
+        worker.machine.pause("the plan says so", stage.world.now)
+        worker.perform()
+        if leaks and not worker.end.is_closed:
+            is_of_results = int(until * 1000) % 2 == 0
+            asks = WantsReplacement("recycled", self._patience_seconds, is_of_results)
+            stage.say(worker.end, [asks], FROM_WORKER)
+        stage.world.at(until, worker.when_awake, self._end)
+
+    def _end(self) -> None:
+        worker = self._worker
+        if self.until <= worker.stage.world.now:
+            worker.machine.resume("the plan says so", worker.stage.world.now)
+            worker.perform()

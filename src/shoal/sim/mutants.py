@@ -9,7 +9,6 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
@@ -17,18 +16,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from shoal.sim.mutant import Mutant
+from shoal.sim.shuffle_mutants import OF_SHUFFLES
+
 NOTICED: Final = 3
 """Exit code of a process whose mutant was noticed; not one that an exception would give."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One guard less."""
-
-    name: str  # what the machine then forgets
-    module: str
-    old: str  # occurs once
-    new: str
 
 
 MUTANTS: Final = (
@@ -321,6 +313,7 @@ MUTANTS: Final = (
         "    if task.options.actor:\n        lose_actor(",
         "    if False:\n        lose_actor(",
     ),
+    *OF_SHUFFLES,
 )
 
 

@@ -135,7 +135,7 @@ def _befall(
         case Freeze(_, _, seconds):
             worker.freeze(cluster.world.now + seconds)
         case Pause(_, _, seconds, leaks):
-            worker.when_awake(worker.be_short, cluster.world.now + seconds, leaks)
+            worker.when_awake(worker.shortage.begin, cluster.world.now + seconds, leaks)
         case Spill(_, _, nbytes, bad_every, seconds):
             worker.when_awake(worker.disk.spill, nbytes, bad_every, cluster.world.now + seconds)
         case SlowWorker(_, _, factor, seconds):

@@ -289,6 +289,7 @@ class Oracle:
             or (part.ndeaths > 1 and part.spec.peak_bytes > 0)  # its memory was full twice
             or sum(each.spec.nbytes for each in part.dependencies) > self.memory_max
             or part.nunavailable >= settings.fetch_attempts_max
+            or (part.spec.is_fickle and part.nmade > 1)  # it has given rows of two kinds
             or (part.options.actor and part.nmade > 0)  # it is not made again, once it is gone
             for part in instance.closure()
         )

@@ -14,6 +14,7 @@ from shoal.protocol.messages import (
 )
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import MEMORY, Client, Worker
+from shoal.sim.distrusted import claims_of, still_believed
 from shoal.sim.dropping import dropped_too_much
 from shoal.sim.faults import SCHEDULER
 from shoal.sim.network import End
@@ -100,9 +101,15 @@ class SchedulerActor:
     def _receive_from_worker(self, worker: Worker, batch: list[Message]) -> None:
         """Pass messages on; if all of them are stale, they must change nothing."""
         machine = self.machine
+        for sentence in self.stage.rows.contradictions(self.stage.epoch, machine.state, batch):
+            self.stage.fail("outputs of a shuffle are of the same rows", sentence)
         is_stale = all(self._is_stale(worker, message) for message in batch)
         ntransitions = len(machine.story)
-        machine.receive_from_worker(worker, batch, self.stage.world.now)
+        now = self.stage.world.now
+        claims = claims_of(machine.state, worker, batch, now) if machine.state.barriers else []
+        machine.receive_from_worker(worker, batch, now)
+        for sentence in still_believed(machine.state, claims):
+            self.stage.fail("who lacks shards is not believed to have them", sentence)
         if is_stale and len(machine.story) != ntransitions:
             changed = list(machine.story)[ntransitions:]
             self.stage.fail(

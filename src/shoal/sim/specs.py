@@ -34,6 +34,11 @@ class TaskSpec:
     secedes: bool = False  # a third of the way through
     rejoins: bool = False  # and takes a slot again after two
     peak_bytes: int = 0  # by which its worker grows half way through
+    role: str = ""  # in a shuffle: transfer, barrier or unpack
+    shuffle: str = ""  # of a transfer: the barrier's key, which is the shuffle's id
+    partition: int = 0  # of a transfer, its input partition; of an unpack, its output partition
+    noutputs: int = 0  # of a transfer or a barrier
+    is_fickle: bool = False  # a transfer that gives other rows each time that it is run
 
     @property
     def label(self) -> str:
@@ -47,6 +52,7 @@ class Value(NamedTuple):
     fingerprint: int  # 64 bits
     nbytes: int
     is_unsendable: bool = False
+    variant: int = 0  # of what a fickle transfer has cut: which of its runs has
 
 
 def compute(function: str, label: str, inputs: Sequence[int]) -> int:

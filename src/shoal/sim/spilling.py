@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from shoal.ids import TaskId
+from shoal.sim.footprints import Shortage
 from shoal.sim.specs import Value
 from shoal.sim.stage import Stage
 from shoal.worker.machine.effects import Evict, ReadBack, Write
@@ -27,7 +28,7 @@ class Owner(Protocol):
     stage: Stage
     machine: WorkerMachine
     store: dict[TaskId, Value]
-    short_until: float  # whatever is read
+    shortage: Shortage
 
     def when_awake(self, action: Callable[..., None], *arguments: object) -> None:
         """Do it now, or once the process is no longer frozen; never if it died."""
@@ -134,7 +135,7 @@ class Disk:
         excepted = owner.machine.state.excepted
         if excepted is not None and excepted.state != OVER:
             owner.stage.world.after(FULL_SECONDS, owner.when_awake, self._go_on_if_done)
-        elif owner.short_until <= owner.stage.world.now:
+        elif owner.shortage.until <= owner.stage.world.now:
             owner.machine.resume("what was read is gone", owner.stage.world.now)
             owner.perform()
 

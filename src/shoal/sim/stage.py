@@ -11,6 +11,7 @@ from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.sim.network import End, Network
 from shoal.sim.oracle import Oracle
 from shoal.sim.plan import Ambush, Plan, Scatter, Submit
+from shoal.sim.rows import Rows
 from shoal.sim.specs import TaskSpec, Value
 from shoal.sim.streams import Streams
 from shoal.sim.trace import Trace
@@ -36,6 +37,7 @@ class Stage(ABC):
         self.settings = SchedulerSettings(**dict(plan.settings))  # type: ignore[arg-type]
         self.epoch = Epoch(1)  # the scheduler's
         self.trades = Trades()
+        self.rows = Rows()
         self.nended: dict[str, int] = {}  # runs by label, for tasks that fail a few times
         self.nmessages = 0
         self.is_calm = False  # faults are over

@@ -30,6 +30,7 @@ from shoal.sim.workloads import (
     Maker,
     Script,
     Tuning,
+    exchanging,
     has_slots,
     joint_locking,
     locking,
@@ -81,6 +82,9 @@ FOOTPRINTS: Final = "footprints"
 ACTORS: Final = "actors"
 """Some tasks make actors, in some seeds."""
 
+EXCHANGES: Final = "exchanges"
+"""Graphs with shuffles are submitted too, in some seeds."""
+
 LIMIT: Final = 200_000_000
 """Bytes that most workers may have, where that is limited."""
 
@@ -92,21 +96,7 @@ def expand(seed: int) -> Plan:
     """The plan of `seed`; the same one for ever, as long as this package doesn't change."""
     streams = Streams(seed)
     dice = streams.of("swarm")
-    features = frozenset(name for name in FEATURES if dice.random() < 0.6)
-    if streams.of("locks").random() < 0.3:
-        features |= {LOCKS}
-    if streams.of("trades").random() < 0.3:
-        features |= {TRADES}
-    if streams.of("members").random() < 0.35:
-        features |= {MEMBERS}
-    if streams.of("slots").random() < 0.35:
-        features |= {SLOTS}
-    if streams.of("actors").random() < 0.35:
-        features |= {ACTORS}
-    if streams.of("limits").random() < 0.35:
-        features |= {LIMITS}
-    if streams.of("footprints").random() < 0.35:
-        features |= {FOOTPRINTS}
+    features = _features(streams, dice)
     kinds = [kind for kind in KINDS if dice.random() < RARE.get(kind, 0.45)]
     if dice.random() < 0.05:
         kinds = []
@@ -128,6 +118,10 @@ def expand(seed: int) -> Plan:
         acts = _with_limits(streams.of("what is limited"), acts, nclients, span_seconds)
     if FOOTPRINTS in features:
         workers, acts = _with_footprints(streams.of("what takes memory"), workers, acts)
+    if EXCHANGES in features:
+        for client in range(nclients):
+            make = Maker(streams.of(f"exchanges {client}"), tuning)
+            acts += exchanging(make, client, span_seconds, len(workers))
     faults = _faults(streams, kinds, len(workers), nclients, busy_seconds, acts)
     weather = _weather(streams.of("weather"))
     acts += _again(public, acts, faults, weather)
@@ -147,6 +141,28 @@ def expand(seed: int) -> Plan:
         settings=settings,
         features=tuple(sorted(features)) + tuple(kinds),
     )
+
+
+def _features(streams: Streams, dice: Random) -> frozenset[str]:
+    """What there is at all; each of the rarer ones by a chance of its own."""
+    features = frozenset(name for name in FEATURES if dice.random() < 0.6)
+    if streams.of("locks").random() < 0.3:
+        features |= {LOCKS}
+    if streams.of("trades").random() < 0.3:
+        features |= {TRADES}
+    if streams.of("members").random() < 0.35:
+        features |= {MEMBERS}
+    if streams.of("slots").random() < 0.35:
+        features |= {SLOTS}
+    if streams.of("actors").random() < 0.35:
+        features |= {ACTORS}
+    if streams.of("limits").random() < 0.35:
+        features |= {LIMITS}
+    if streams.of("footprints").random() < 0.35:
+        features |= {FOOTPRINTS}
+    if streams.of("exchanges").random() < 0.35:
+        features |= {EXCHANGES}
+    return features
 
 
 def _workers(dice: Random, span_seconds: float) -> tuple[WorkerPlan, ...]:

@@ -6,8 +6,8 @@ from typing import Final, assert_never
 
 from shoal.ids import CodeId, Epoch, Key, TaskId
 from shoal.protocol.actors import ActorsLost
+from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.membership import LeavingChanged, TimeIsOver
-from shoal.protocol.memory import WantsReplacement
 from shoal.protocol.messages import (
     Failure,
     FreeReplicas,
@@ -19,9 +19,11 @@ from shoal.protocol.messages import (
     WorkerHeartbeat,
     WorkerWelcome,
 )
-from shoal.sim.footprints import Memory
+from shoal.sim.amounts import Amounts
+from shoal.sim.footprints import Memory, Shortage
 from shoal.sim.network import End
 from shoal.sim.plan import WorkerPlan
+from shoal.sim.shuffling import TRANSFER, Shuffling
 from shoal.sim.specs import NBYTES_MIN, TaskSpec, Value, call_of, compute, from_bytes, to_bytes
 from shoal.sim.spilling import Disk
 from shoal.sim.stage import Stage
@@ -96,7 +98,9 @@ class WorkerActor:
         self.store: dict[TaskId, Value] = {}
         self.disk = Disk(self)
         self.memory = Memory(self, plan.memory_limit)
-        self._used: dict[Run, dict[str, float]] = {}  # resources, by what executes
+        self.shortage = Shortage(self, PATIENCE_SECONDS)
+        self.shuffling = Shuffling(self, self._deprived)
+        self.amounts = Amounts(self)
         self.has_reconnected = False
         self.codes: dict[CodeId, bytes] = {}
         self.slowness = (1.0, 0.0)  # factor, until when
@@ -109,7 +113,6 @@ class WorkerActor:
         self._rejoining: deque[Callable[[], None]] = deque()
         self._nbeats = 0
         self._frozen_until = 0.0
-        self.short_until = 0.0
         self._deferred: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self.end: End
 
@@ -140,22 +143,6 @@ class WorkerActor:
         """Say that the worker's time is over; the scheduler sends it away."""
         if not self.end.is_closed:
             self.stage.say(self.end, [TimeIsOver("lifetime", PATIENCE_SECONDS)], FROM_WORKER)
-
-    def be_short(self, until: float, leaks: bool) -> None:
-        """Its memory is short, and nothing is begun until then."""
-        self.short_until = max(self.short_until, until)
-        self.machine.pause("the plan says so", self.stage.world.now)
-        self.perform()
-        if leaks and not self.end.is_closed:
-            is_of_results = int(until * 1000) % 2 == 0
-            asks = WantsReplacement("recycled", PATIENCE_SECONDS, is_of_results)
-            self.stage.say(self.end, [asks], FROM_WORKER)
-        self.stage.world.at(until, self.when_awake, self._go_on)
-
-    def _go_on(self) -> None:
-        if self.short_until <= self.stage.world.now:
-            self.machine.resume("the plan says so", self.stage.world.now)
-            self.perform()
 
     def break_connection(self) -> None:
         """The connection to the scheduler breaks."""
@@ -202,10 +189,14 @@ class WorkerActor:
                 self._inline_bytes_max = message.inline_bytes_max
                 self._beat(end, message.heartbeat_seconds)
         heard = [
-            message for message in batch if not isinstance(message, ActorsLost | LeavingChanged)
+            message
+            for message in batch
+            if not isinstance(message, ActorsLost | LeavingChanged | Answer | Refusal)
         ]
         self.machine.receive(heard, self.stage.world.now)
         self.perform()
+        for message in batch:
+            self.shuffling.hear(message)
 
     def _disconnected(self, end: End) -> None:
         if end is not self.end:
@@ -213,6 +204,7 @@ class WorkerActor:
         self.stage.trace.note(self.stage.world.now, self.name, "lost its scheduler")
         self.machine.connection_lost(self.stage.world.now)
         self.perform()
+        self.shuffling.connection_lost()
         self.has_reconnected = True
         self.stage.world.after(self.reconnect_seconds, self.when_awake, self.start)
 
@@ -394,7 +386,7 @@ class WorkerActor:
         function, label = call_of(code, message.argument)
         spec = self.stage.specs[label]
         self.stage.run_begins(self.address, self.machine.state.epoch, message, spec)
-        self._use(run)
+        self.amounts.take(run)
         self.stage.occasion("begin", self.address)
         inputs = [self._input(message, i) for i in range(len(message.inputs))]
         value = Value(compute(function, label, inputs), spec.nbytes, spec.is_unsendable)
@@ -404,12 +396,31 @@ class WorkerActor:
         seconds = spec.seconds * (factor if until > self.stage.world.now else 1.0)
         self.stage.trace.note(self.stage.world.now, self.name, "begins", f"{run!r}")
         self.memory.begin(run, spec, seconds)
+        if self.shuffling.joins(run, spec):
+            call = (function, label)
+            self.stage.world.after(seconds, self.when_awake, self._join, run, spec, call, seconds)
+            return
         if not spec.secedes:
             self.stage.world.after(seconds, self.when_awake, self._end, run, spec, value, seconds)
             return
         self.stage.world.after(seconds / 3, self.when_awake, self._secede, run, spec, seconds)
         act = self._want_slot if spec.rejoins else self._end
         self.stage.world.after(seconds * 2 / 3, self.when_awake, act, run, spec, value, seconds)
+
+    def _join(self, run: Run, spec: TaskSpec, call: tuple[str, str], seconds: float) -> None:
+        """The run is an unpack: its value is made of the shards that it finds."""
+
+        def joined(inputs: list[int]) -> None:
+            self._end(run, spec, Value(compute(*call, inputs), spec.nbytes), seconds)
+
+        self.shuffling.join(run, spec, lambda i: self._input(run.message, i), joined)
+
+    def _deprived(self, ended: RunEnded) -> None:
+        self._nexecuting -= 1
+        self.amounts.give_back(ended.run)
+        self.memory.end(ended.run)
+        self._ended([ended])
+        self._start_threads()
 
     def _secede(self, run: Run, spec: TaskSpec, seconds: float) -> None:
         """The run gives its slot to others."""
@@ -435,19 +446,6 @@ class WorkerActor:
         self._rejoining.append(rejoin)
         self._start_threads()
 
-    def _use(self, run: Run) -> None:
-        """It has resources now, of which no worker has more than the plan says.
-
-        A scheduler that was lost and is back does not know of runs that go on from before.
-        """
-        if self.has_reconnected:
-            return
-        self._used[run] = self.stage.resources_of(run.task, self.machine.state.epoch)
-        for name, amount in self.machine.state.settings.resources.items():
-            used = sum(part.get(name, 0.0) for part in self._used.values())
-            if used > amount:
-                self.fail("resources hold", f"uses {used} of {amount} {name}", run.key)
-
     def _input(self, message: RunTask, index: int) -> int:
         item = message.inputs[index]
         if not isinstance(item, int) and item.value is not None:
@@ -468,7 +466,7 @@ class WorkerActor:
             del self._seceded[run]
         else:
             self._nexecuting -= 1
-        self._used.pop(run, None)
+        self.amounts.give_back(run)
         self.memory.end(run)
         label = spec.label
         nended = self.stage.nended[label] = self.stage.nended.get(label, 0) + 1
@@ -479,6 +477,9 @@ class WorkerActor:
             ended = RunEnded(run, FAILED, seconds=seconds, failure=failure)
         else:
             is_small = value.nbytes <= max(self._inline_bytes_max, NBYTES_MIN)
+            if spec.role == TRANSFER:
+                is_small = False
+                value = self.shuffling.cut(run, spec, value, nended)
             self.stage.run_is_over(run.task, self.machine.state.epoch)
             ended = RunEnded(
                 run,

@@ -28,6 +28,7 @@ from shoal.sim.plan import (
     Trade,
     Want,
 )
+from shoal.sim.shuffling import BARRIER, TRANSFER, UNPACK
 from shoal.sim.specs import ALWAYS, NBYTES_MIN, TaskSpec
 
 
@@ -215,6 +216,71 @@ def members(dice: Random, client: int, span_seconds: float, nworkers: int) -> li
             acts.append(RetireSome(at, client, chosen, dice.choice((0.1, 2.0))))
         else:
             acts.append(Restart(at, client, dice.choice((0.01, 5.0))))
+    return acts
+
+
+def exchange(make: Maker, name: str, nshuffles: int) -> list[TaskSpec]:
+    """Shuffles whose outputs are joined, and sometimes summed up."""
+    dice = make.dice
+    noutputs = dice.choice((1, 2, 4, 6))
+    tasks: list[TaskSpec] = []
+    barriers: list[Key] = []
+    for index in range(nshuffles):
+        key = Key(f"{name}.{index}-barrier")
+        sources = [make.task(Key(f"{name}.{index}src-{i}")) for i in range(dice.choice((1, 2, 5)))]
+        transfers = [
+            replace(
+                make.task(Key(f"{name}.{index}in-{i}"), [source.key]),
+                role=TRANSFER,
+                shuffle=key,
+                partition=i,
+                noutputs=noutputs,
+                is_unsendable=False,
+            )
+            for i, source in enumerate(sources)
+        ]
+        barrier = make.task(key, [transfer.key for transfer in transfers])
+        tasks += [*sources, *transfers]
+        tasks.append(replace(barrier, role=BARRIER, noutputs=noutputs, nfailures=0))
+        barriers.append(key)
+    unpacks = [
+        replace(make.task(Key(f"{name}.out-{i}"), barriers), role=UNPACK, partition=i)
+        for i in range(noutputs)
+    ]
+    if dice.random() < 0.4:
+        tasks = [_odd(dice, task) if task.role == TRANSFER else task for task in tasks]
+    tasks += unpacks
+    if dice.random() < 0.5:
+        tasks.append(make.task(Key(f"{name}.sum-0"), [unpack.key for unpack in unpacks]))
+    return tasks
+
+
+def _odd(dice: Random, transfer: TaskSpec) -> TaskSpec:
+    """It may give other rows each time, or be sent back as if its worker had a full disk."""
+    return replace(transfer, is_fickle=dice.random() < 0.4, nsent_back=dice.choice((0, 0, 1, 2)))
+
+
+def exchanging(make: Maker, client: int, span_seconds: float, nworkers: int) -> list[Act]:
+    """Graphs with shuffles, of which some are let go of, or cancelled, before they have ended; and
+    workers that retire meanwhile."""
+    dice = make.dice
+    acts: list[Act] = []
+    for episode in range(dice.choice((1, 1, 2))):
+        tasks = exchange(make, f"x{client}.{episode}", dice.choice((1, 1, 2)))
+        needed = {key for task in tasks for key in task.inputs}
+        wanted = tuple(task.key for task in tasks if task.key not in needed)
+        if dice.random() < 0.3:
+            wanted += tuple(task.key for task in tasks if task.role == UNPACK)
+        wanted = tuple(dict.fromkeys(wanted))
+        at = dice.random() ** 2 * span_seconds
+        acts.append(Submit(at, client, tuple(tasks), wanted, nslices=dice.choice((1, 2, 4))))
+        if dice.random() < 0.4:
+            some = tuple(key for key in wanted if dice.random() < 0.6)
+            kind = dice.choice((Release, Cancel))
+            acts.append(kind(at + dice.random() * span_seconds, client, some))
+        if dice.random() < 0.3:
+            chosen = tuple(i for i in range(nworkers) if dice.random() < 0.5)
+            acts.append(RetireSome(at + dice.random() * span_seconds, client, chosen, 2.0))
     return acts
 
 

@@ -33,6 +33,7 @@ from shoal.protocol.messages import (
     TaskLost,
 )
 from shoal.protocol.plain import load_plain
+from shoal.protocol.shuffles import LocateShards
 from shoal.protocol.slots import RunTaskIn
 from shoal.protocol.topics import TopicEvent
 from shoal.protocol.transfers import PlaceScatter
@@ -94,6 +95,11 @@ class Names:
                 yield "it is given nothing more" if message.is_leaving else "it is given work again"
             case ActorsLost():
                 yield f"actors on {place(message.address)} are lost: {message.why}"
+            case Answer():
+                yield f"answer {self.answer(message)}"
+            case Refusal():
+                self.calls.pop(message.request)
+                yield f"refused {message.failure.text.splitlines()[0]}"
             case _:
                 raise AssertionError(f"the scene has no words for {message}")
 
@@ -153,6 +159,16 @@ class Names:
         """What a call was answered, addresses shortened."""
         kind = self.calls.pop(message.request)
         value: Any = msgspec.msgpack.decode(message.value, type=ANSWERS[kind])
+        if kind is LocateShards:
+            where = (
+                f"{place(holder.address)} has "
+                + ", ".join(
+                    f"{key} ({n})"
+                    for key, n in zip(holder.keys, holder.input_partitions, strict=True)
+                )
+                for holder in value.holders
+            )
+            return f"{value.rows} rows of {value.ninputs}: {'; '.join(where)}"
         if kind is PlaceScatter:
             value = {self.keys.get(item.task, "let go"): item.workers for item in value}
         return str(value).replace("tcp://", "").replace(":1'", "'")

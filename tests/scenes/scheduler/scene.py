@@ -180,13 +180,20 @@ class Scene:
         self._from_worker(worker, RunReturned(task, run))
 
     def unavailable(
-        self, key: str, *missing: str, unreachable: Sequence[str] = (), on: str = "", nth: int = 0
+        self,
+        key: str,
+        *missing: str,
+        unreachable: Sequence[str] = (),
+        lacking: Sequence[str] = (),
+        on: str = "",
+        nth: int = 0,
     ) -> None:
         """A run can't get these inputs; the holders lack them, or can't be reached."""
         worker, task, run = self.run(key, on, nth)
         numbers = [self.task(name).id for name in missing]
         peers = [f"tcp://{name}:1" for name in unreachable]
-        self._from_worker(worker, InputsUnavailable(task, run, numbers, peers))
+        lack = [f"tcp://{name}:1" for name in lacking]
+        self._from_worker(worker, InputsUnavailable(task, run, numbers, peers, lack))
 
     def holds(self, name: str, *keys: str, nbytes: int = 10) -> None:
         """A worker has fetched copies, or got them from a client."""

@@ -9,6 +9,7 @@ from shoal.scheduler.policies.backlogs import PLACED_LOOKED_AT, Backlogs
 from shoal.scheduler.policies.causes import Causes
 from shoal.scheduler.policies.standing_in_line import Lines
 from tests.scenes.scheduler.scene import Scene
+from tests.scenes.scheduler.shuffling import cut, submit_shuffle
 
 
 def explained(scene: Scene, *keys: str) -> list[str]:
@@ -308,3 +309,18 @@ def test_what_is_queued_while_all_are_paused_weighs_more_than_what_runs(scene: S
         "it waits for 2 of 2 inputs; what keeps it is 'q' (queued)",
         "'q': 1 of 1 workers are paused and begin nothing: worker a (1.7 GiB of 2 GiB)",
     ]
+
+
+def test_an_output_of_a_shuffle_says_how_many_input_partitions_are_missing(scene: Scene) -> None:
+    """First as they were never there; then as a worker was lost with one of them."""
+    scene.workers("a", "b")
+    submit_shuffle(scene, ninputs=3, noutputs=6)
+    cut(scene, "t0", nbytes=(1,) * 6)
+    assert "the barrier of shuffle 's' waits for 2 of 3 input partitions" in explained(scene, "u0")
+    cut(scene, "t1", nbytes=(1,) * 6)
+    cut(scene, "t2", nbytes=(1,) * 6)
+    scene.lose("b", expected=True)
+    assert (
+        "the barrier of shuffle 's' waits for 1 of 3 input partitions; 1 is computed again, as "
+        "shards went with worker b"
+    ) in explained(scene, "u0")

@@ -6,6 +6,7 @@ from shoal.protocol.keys import to_canonical
 from shoal.protocol.memory import PauseChanged
 from shoal.protocol.messages import WorkerHeartbeat
 from shoal.web.feeds.counts import counts, nawaited_in, nworkers_desired
+from shoal.web.feeds.shuffles import SHUFFLES_MAX, shuffle_columns
 from shoal.web.feeds.status import (
     LOCKS_MAX,
     WORKERS_MAX,
@@ -17,6 +18,7 @@ from shoal.web.feeds.status import (
     worker_columns,
 )
 from tests.scenes.scheduler.scene import Scene
+from tests.scenes.scheduler.shuffling import cut, join, submit_shuffle
 
 COUNTS = [
     *("bytes", "clients", "cores", "erred", "hosts", "idle", "memory", "processing", "released"),
@@ -236,3 +238,39 @@ def test_no_more_locks_are_shown_than_fit() -> None:
         scene.call(AcquireLock, name=f"x{number}", claim=2 * number)
         scene.call(AcquireLock, name=f"x{number}", claim=2 * number + 1)
     assert len(lock_columns(scene.machine.state.locks)["name"]) == LOCKS_MAX
+
+
+def test_a_shuffle_is_shown_in_bytes_and_partitions_until_its_outputs_are_made() -> None:
+    """`u1` gets three times what `u0` gets; 80 bytes within two seconds."""
+    scene = Scene()
+    scene.workers("a", "b")
+    submit_shuffle(scene)
+    assert status(scene.machine.state)["shuffles"]["name"] == ["s"]
+    cut(scene, "t0", nbytes=(10, 30))
+    scene.advance(2.0)
+    cut(scene, "t1", nbytes=(10, 30))
+    assert status(scene.machine.state)["shuffles"] == {
+        "name": ["s"],
+        "ninputs": [2],
+        "nmade": [2],
+        "noutputs": [2],
+        "njoined": [0],
+        "in_bytes": [80],
+        "disk_bytes": [0],
+        "out_bytes": [0],
+        "bytes_per_second": [40],
+        "skew": [1.5],
+        "nagain": [0],
+    }
+    join(scene, "u0", 0)
+    join(scene, "u1", 1)
+    assert not status(scene.machine.state)["shuffles"]["name"]
+
+
+def test_no_more_shuffles_are_shown_than_fit() -> None:
+    """The newest are."""
+    scene = Scene()
+    for number in range(SHUFFLES_MAX + 5):
+        submit_shuffle(scene, f"s{number}")
+    shown = shuffle_columns(scene.machine.state.shuffles)["name"]
+    assert (len(shown), shown[0]) == (SHUFFLES_MAX, f"s{SHUFFLES_MAX + 4}")

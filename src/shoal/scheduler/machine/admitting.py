@@ -1,9 +1,9 @@
 """Tasks that may take much memory: they are sent where there is room for them, and else held.
 
-Queued ones have queues of their own, one for each prefix that weighs, so that lighter tasks pass
-them.  One that was passed for long, and one under which a worker died, has a worker kept for it:
-what takes much and is less urgent is not sent there any more, and nothing at all if it needs the
-worker for itself.
+Queued ones have queues of their own, a line for each prefix that weighs and each size said,
+so that what takes less passes them.  One that was passed for long, and one under which a worker
+died, has a worker kept for it: what takes much and is less urgent is not sent there any more, and
+nothing at all if it needs the worker for itself.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,12 +15,12 @@ from shoal.ids import TaskId
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.model.demands import is_demanding
 from shoal.scheduler.model.entities import NO_RUN, PROCESSING, QUEUED, Task, Weight, Worker
-from shoal.scheduler.model.footprints import Footprints, Held
+from shoal.scheduler.model.footprints import Footprints, Held, Line, line_of
 from shoal.scheduler.model.queue import TaskQueue
 from shoal.scheduler.policies.memory import HELD_SECONDS, calms_at
 
 HEADS_MAX: Final = 16
-"""Prefixes of which one worker is offered the most urgent task."""
+"""Lines of which one worker is offered the most urgent task."""
 
 OFFERS_MAX: Final = 500
 """Times that a worker is offered tasks in one step: at worst a few milliseconds."""
@@ -28,8 +28,8 @@ OFFERS_MAX: Final = 500
 SIFTED_MAX: Final = 256
 """Tasks that one look at the queue moves to the queues of those that weigh."""
 
-_Head: TypeAlias = tuple[int, TaskId, Task]
-"""Priority, number, and the most urgent queued task of a prefix that weighs."""
+_Head: TypeAlias = tuple[int, TaskId, Task, Line]
+"""Priority, number, and the most urgent queued task of a line of those that weigh."""
 
 STALE_MAX: Final = 256
 """Entries of tasks that have gone which such a queue may keep beside as many live ones."""
@@ -38,13 +38,14 @@ STALE_MAX: Final = 256
 def queue_heavy(core: Core, task: Task) -> None:
     """Put a task whose state is queued, and whose prefix weighs, where it waits for room."""
     footprints = core.state.footprints
-    queue = footprints.queues.get(task.prefix)
+    line = line_of(task)
+    queue = footprints.queues.get(line)
     if queue is None:
-        queue = footprints.queues[task.prefix] = TaskQueue()
+        queue = footprints.queues[line] = TaskQueue()
     head = queue.peek()
     queue.push(task)
     if head is None or task.priority < head.priority:
-        heappush(footprints.heads, (task.priority, task.id, task))
+        heappush(footprints.heads, (task.priority, task.id, task, line))
         core.has_new_heavy = True
     if queue.nentries > 2 * task.prefix.ntasks[QUEUED] + STALE_MAX:
         queue.compact()
@@ -109,13 +110,14 @@ def heavies_for(core: Core, before: int | None) -> Iterator[tuple[Task, Worker]]
 def next_heavy(core: Core, worker: Worker, before: int | None) -> Task | None:
     """The most urgent queued task that weighs and that `worker` has room for, taken out.
 
-    None if there is none that is more urgent than `before`, or among the first few prefixes.
+    None if there is none that is more urgent than `before`, or at the head of the first few lines.
     """
     footprints = core.state.footprints
     passed: list[_Head] = []
     found: Task | None = None
+    line: Line | None = None
     while (entry := _next_head(footprints, passed)) is not None:
-        task = entry[2]
+        _, _, task, line = entry
         if before is not None and task.priority >= before:
             break
         if core.queuing.must_wait(task, worker):
@@ -126,14 +128,14 @@ def next_heavy(core: Core, worker: Worker, before: int | None) -> Task | None:
             break
     for entry in passed:
         heappush(footprints.heads, entry)
-    if found is not None:
-        queue = footprints.queues[found.prefix]
+    if found is not None and line is not None:
+        queue = footprints.queues[line]
         queue.pop()
         following = queue.peek()
         if following is None:
-            del footprints.queues[found.prefix]
+            del footprints.queues[line]
         else:
-            heappush(footprints.heads, (following.priority, following.id, following))
+            heappush(footprints.heads, (following.priority, following.id, following, line))
     return found
 
 
@@ -152,16 +154,16 @@ def next_bound(core: Core, before: int | None) -> int | None:
 
 
 def _next_head(footprints: Footprints, passed: list[_Head]) -> _Head | None:
-    """Of prefixes that weigh and have queued tasks, the one whose head is most urgent.
+    """Of the lines of those that weigh, the one whose head is most urgent.
 
     It is taken out of the heap, and added to `passed`; None once those are many.
-    Cost: O(log prefixes), and once for each entry that does not hold any more.
+    Cost: O(log lines), and once for each entry that does not hold any more.
     """
     heads, queues = footprints.heads, footprints.queues
     while heads and len(passed) < HEADS_MAX:
         entry = heappop(heads)
-        task = entry[2]
-        queue = queues.get(task.prefix)
+        _, _, task, line = entry
+        queue = queues.get(line)
         if queue is None:
             continue
         head = queue.peek()
@@ -170,9 +172,9 @@ def _next_head(footprints: Footprints, passed: list[_Head]) -> _Head | None:
                 passed.append(entry)
                 return entry
         elif head is None:
-            del queues[task.prefix]
-        elif task.state != QUEUED:  # it has gone: the next of its prefix takes its place
-            heappush(heads, (head.priority, head.id, head))
+            del queues[line]
+        elif task.state != QUEUED or line_of(task) != line:  # it has gone: the next takes its place
+            heappush(heads, (head.priority, head.id, head, line))
     return None
 
 

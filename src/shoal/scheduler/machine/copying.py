@@ -11,6 +11,7 @@ from typing import Final
 
 from shoal.protocol.answers import answer
 from shoal.protocol.messages import AcquireReplicas, Input, ReplicasGone
+from shoal.scheduler.machine.barriers import holders_changed
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.placing import TIMER
@@ -147,6 +148,8 @@ def drop_replica(core: Core, task: Task, worker: Worker) -> None:
     """Have `worker` drop its copy, which is not the last one."""
     unlink_replica(task, worker)
     core.free(worker, task.id)
+    if core.state.barriers:
+        holders_changed(core, task)
     attend(core)[task] = None
 
 

@@ -84,3 +84,22 @@ class NotEnoughMemory(ShoalError, MemoryError):
             "It can't run. Give workers more memory (memory_limit=), or make its pieces smaller: "
             "more partitions, smaller chunks, a reduction in steps."
         )
+
+
+class OutputTooLarge(NotEnoughMemory):
+    """An output partition of a shuffle is larger than any worker's memory."""
+
+    def __init__(self, key: str, shuffle: str, output: int, nbytes: int, limit: int) -> None:
+        """`nbytes`: of its shards, those of other shuffles that are joined with it included."""
+        super().__init__(key, nbytes, limit)
+        self.args = (key, shuffle, output, nbytes, limit)
+        self.shuffle, self.output = shuffle, output
+
+    def __str__(self) -> str:
+        return (
+            f"Task {self.key!r} is to make output partition {self.output} of the shuffle "
+            f"{self.shuffle!r}, of {format_nbytes(self.nbytes)}, and no worker has more than "
+            f"{format_nbytes(self.limit)}.\nMake more partitions (npartitions=), or give workers "
+            "more memory (memory_limit=). If few values of the column have most of the rows, more "
+            "partitions don't part those: aggregate before the shuffle, or treat them apart."
+        )

@@ -3,6 +3,7 @@
 from shoal.ids import ClientTaskId
 from shoal.protocol.messages import TaskErred, TaskInMemory, TaskLost
 from shoal.scheduler.machine.actors import lose_actor
+from shoal.scheduler.machine.barriers import barriers_lost_with, holders_changed
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.placing import unplace
 from shoal.scheduler.machine.reducing import note_copies
@@ -73,13 +74,15 @@ def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
 
     A scattered value arrives like this, and a copy that was fetched just before the others died.
     """
-    if task.options.actor:  # there is one, and it is not this
+    if task.options.actor or task in core.state.barriers:  # there is one, and it is not this
         core.free(worker, task.id)
         return
     if task.state == MEMORY:
         link_replica(task, worker)
         if task.who_has is not None and len(task.who_has) > 1:
             note_copies(core, task)
+        if core.state.barriers:
+            holders_changed(core, task)
         if core.attended is not None:
             core.attended[task] = None
         return
@@ -113,7 +116,25 @@ def lose_replica(
         lose_actor(core, task, worker, why)
         return
     if task.who_has is not None or task.value is not None or task.state != MEMORY:
+        if core.state.barriers:
+            holders_changed(core, task)
         return
+    lose_result(core, task, worker)
+
+
+def lose_result(core: Core, task: Task, worker: Worker | None) -> None:
+    """Nobody holds this result any more, so it is needed anew; and so are barriers that kept it.
+
+    `worker`: the last that held it, if one did.
+    """
+    _need_again(core, task, worker)
+    if core.state.barriers:
+        for barrier in barriers_lost_with(core, task, worker):
+            _need_again(core, barrier, worker)
+
+
+def _need_again(core: Core, task: Task, worker: Worker | None) -> None:
+    """The result has gone: whatever was about to use it waits for it again."""
     core.move(task, RELEASED)
     core.state.reduction.doubled.pop(task, None)
     for dependent in list(task.dependents or ()):

@@ -7,6 +7,7 @@ replicas + workers) for `check`.
 from collections import Counter
 from collections.abc import Iterator
 
+from shoal.scheduler.machine.barriers import number_of_holds
 from shoal.scheduler.machine.overfilling import FORGIVEN_MAX
 from shoal.scheduler.machine.table import INVARIANTS
 from shoal.scheduler.model.demands import is_demanding
@@ -24,6 +25,7 @@ from shoal.scheduler.model.entities import (
     Task,
     Worker,
 )
+from shoal.scheduler.model.footprints import line_of
 from shoal.scheduler.model.state import SchedulerState
 
 
@@ -221,6 +223,7 @@ def wants_mirror(state: SchedulerState) -> Iterator[str]:
                 yield f"{client} holds {task!r}, which has gone"
     if nwants != sum(len(task.wants) for task in state.tasks.values()):
         yield "tasks are wanted by clients that do not know it"
+    nholds += number_of_holds(state.barriers)
     if nholds != sum(task.nholds for task in state.tasks.values()):
         yield "tasks are held by clients that do not know it"
 
@@ -254,7 +257,7 @@ def ready_work_moves(state: SchedulerState) -> Iterator[str]:
         return  # one at the head of a queue waits for a worker of its own, and others behind it
     queued = [task for task in state.tasks.values() if task.state == QUEUED]
     heavies = state.footprints.queues
-    waiting = [t for t in queued if not is_demanding(t.options) and t.prefix not in heavies]
+    waiting = [t for t in queued if not is_demanding(t.options) and line_of(t) not in heavies]
     if len(state.open) and waiting and not state.has_unsent:
         yield f"{len(queued)} tasks are queued while {state.open.lowest()} has room"
     for worker in state.workers.values():

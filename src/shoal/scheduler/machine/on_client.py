@@ -21,6 +21,7 @@ from shoal.protocol.messages import (
     TaskOptions,
     WantKey,
 )
+from shoal.scheduler.machine.barriers import bind
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
@@ -90,6 +91,8 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
         elif task.options.actor and task.state == RELEASED:
             task.nbytes = -1  # another one is asked for
         tasks.append(task)
+    if core.state.defined:
+        bind(core, tasks)
     first = message.first
     wanted: Iterable[int] = range(len(tasks)) if message.wanted is None else message.wanted
     for index in wanted:

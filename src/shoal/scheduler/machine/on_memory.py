@@ -102,8 +102,8 @@ def reconsider(core: Core, prefix: Prefix) -> None:
         footprints.is_mixed = footprints.is_mixed or prefix.ntasks[QUEUED] > 0
         _weigh_what_runs(core, prefix)
         return
-    queue = footprints.queues.pop(prefix, None)
-    if queue is not None:
+    for line in [line for line in footprints.queues if line[0] is prefix]:
+        queue = footprints.queues.pop(line)
         core.state.queue.absorb(queue)
     held = [task for task in footprints.held if task.prefix is prefix]
     for task in held:
@@ -161,10 +161,13 @@ def memory_adds_up(state: SchedulerState) -> Iterator[str]:
         for run, weight in worker.weights.items():
             if not worker.memory_limit:
                 yield f"{worker} has no limit, and run {run} weighs there: {weight!r}"
-    for prefix, queue in footprints.queues.items():
+    has_some: dict[Prefix, bool] = {}
+    for (prefix, _), queue in footprints.queues.items():
         if not footprints.is_limited:
             yield f"{prefix!r} waits for memory, of which everybody has enough"
-        if queue.peek() is None and prefix.ntasks[QUEUED]:
+        has_some[prefix] = has_some.get(prefix, False) or queue.peek() is not None
+    for prefix, is_there in has_some.items():
+        if not is_there and prefix.ntasks[QUEUED]:
             yield f"{prefix!r} has queued tasks, and none where they wait for memory"
     queuing = LateBinding(state.settings)
     workers = [worker for worker in state.workers.values() if worker.takes_work]

@@ -21,6 +21,7 @@ from shoal.protocol.messages import (
 from shoal.scheduler.machine.copying import refuse_gone
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import drop_unmet, give_back
+from shoal.scheduler.machine.distrust import distrust_holders, note_unreachable
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, to_memory
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_memory import learn_failed, learn_run, lift
@@ -102,18 +103,12 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
     """
     if worker.claims or worker.weights:
         _take_back(core, worker, message.run)
-    until = core.now + core.settings.unreachable_seconds
-    unreachable = [
-        peer for address in message.unreachable if (peer := core.state.workers.get(address))
-    ]
-    if unreachable:
-        believed = {peer: until for peer, until in worker.cannot_reach.items() if until > core.now}
-        worker.cannot_reach = believed | {peer.id: until for peer in unreachable}
+    unreachable = note_unreachable(core, worker, message.unreachable)
     task = task_of_run(core, worker, message.task, message.run)
     if task is None:
         return
     unplace(core, task, recall=False)
-    task.nfetch_failures += 1
+    task.nfetch_failures += bool(message.missing)  # else only an epoch of shuffle was over
     missing = [core.state.task_by_id.get(number) for number in message.missing]
     attempts_max = core.settings.fetch_attempts_max
     if task.nfetch_failures >= attempts_max:
@@ -121,11 +116,10 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
         error = InputsUnreachable(task.key, keys, worker.address, attempts_max)
         fail(core, task, to_failure(error, task.key, worker.address))
         return
-    give_up = task.nfetch_failures > 2
     wait_again(core, task)
-    for dependency in missing:
-        if dependency is not None:
-            _distrust_holders(core, dependency, unreachable, give_up)
+    lacking = [core.state.workers.get(address) for address in message.lacking]
+    there = [dependency for dependency in missing if dependency is not None]
+    distrust_holders(core, task, worker, there, unreachable, lacking)
 
 
 def on_replicas_added(core: Core, worker: Worker, message: ReplicasAdded) -> None:
@@ -214,19 +208,6 @@ def _ignore_stale_result(core: Core, worker: Worker, number: TaskId) -> None:
         worker.leftovers[number] = None  # overwritten by the new run's, or dropped when that ends
     elif task not in worker.has_what:
         core.free(worker, number)
-
-
-def _distrust_holders(
-    core: Core, dependency: Task, unreachable: list[Worker], give_up: bool
-) -> None:
-    """Take from `dependency` the holders that lack it, and if `give_up` those out of reach too.
-
-    They are told to drop it: one of them may have got a copy after the worker asked.
-    """
-    for holder in list(dependency.who_has or ()):
-        if give_up or holder not in unreachable:
-            core.free(holder, dependency.id)
-            lose_replica(core, dependency, holder)
 
 
 HANDLERS = Handlers(

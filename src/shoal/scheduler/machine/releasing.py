@@ -2,6 +2,7 @@
 
 from shoal.protocol.messages import ForgetCode
 from shoal.scheduler.machine.admitting import hold_no_more
+from shoal.scheduler.machine.barriers import forget_barrier, let_go_of_inputs
 from shoal.scheduler.machine.copying import drop_attention
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.keeping import let_go_of_left
@@ -93,6 +94,8 @@ def _release(core: Core, task: Task) -> None:
             unlink_replica(task, worker)
             core.free(worker, task.id)
         task.value = None
+        if core.state.barriers:
+            let_go_of_inputs(core, task)
         doubled = core.state.reduction.doubled
         if doubled:
             doubled.pop(task, None)
@@ -111,6 +114,8 @@ def _forget(core: Core, task: Task) -> None:
     state = core.state
     if state.of_no_use:
         state.of_no_use.pop(task, None)
+    if state.barriers:
+        forget_barrier(core, task)
     if state.incomplete:
         state.incomplete.pop(task, None)
     if task.blame:

@@ -30,6 +30,7 @@ from shoal.scheduler.machine.reducing import (
 )
 from shoal.scheduler.machine.releasing import settle_needs
 from shoal.scheduler.machine.retiring import settle_copies
+from shoal.scheduler.machine.shuffling import complete_barriers
 from shoal.scheduler.machine.stealing import LOOKS_PER_STEP
 from shoal.scheduler.machine.story import Record, Story
 from shoal.scheduler.machine.table import ANNOUNCED, FROM_CLIENT, FROM_WORKER
@@ -238,6 +239,9 @@ class SchedulerMachine:
             settle_needs(core)
             if not core.attended:
                 break
+        if core.state.barriers and core.ready:
+            complete_barriers(core)
+            settle_needs(core)
         place_ready(core)
         if core.releasing:
             settle_needs(core)

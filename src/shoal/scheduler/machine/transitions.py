@@ -24,7 +24,7 @@ TRANSITIONS: Final[dict[tuple[str, str], str]] = {
     (WAITING, QUEUED): "it is ready and may run anywhere",
     (WAITING, PROCESSING): "it is ready and was placed",
     (WAITING, NO_WORKER): "it is ready, but no connected worker may run it",
-    (WAITING, MEMORY): "a scattered value arrived, or a replica turned up",
+    (WAITING, MEMORY): "a scattered value arrived, a replica turned up, or it is a barrier",
     (WAITING, ERRED): "something it needs failed",
     (WAITING, RELEASED): "it is no longer needed",
     (QUEUED, PROCESSING): "a worker had room",

@@ -1,7 +1,7 @@
 """What is known of memory beside each worker's own numbers: limits, what waits for room, deaths."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from shoal.ids import TaskId
 from shoal.scheduler.model.entities import Prefix, Task, Worker
@@ -15,6 +15,18 @@ SHARE_OF_THREAD: Final = 8
 
 PLACES_KEPT: Final = 16
 """Deaths of workers that are told in the error of one task."""
+
+
+Line: TypeAlias = tuple[Prefix, int]
+"""Tasks that wait for memory one after the other: of one prefix, and said to take about the same.
+
+Without the second, a large output partition would keep small ones waiting that there is room for.
+"""
+
+
+def line_of(task: Task) -> Line:
+    """Where a queued task waits whose prefix weighs."""
+    return task.prefix, task.options.memory.bit_length()
 
 
 class Held:
@@ -68,10 +80,10 @@ class Footprints:
     )
 
     def __init__(self) -> None:
-        self.queues: dict[Prefix, TaskQueue] = {}
-        """Queued tasks of prefixes that weigh, while anybody's memory is limited."""
+        self.queues: dict[Line, TaskQueue] = {}
+        """Queued tasks of prefixes that weigh, by line, while anybody's memory is limited."""
         self.is_mixed = False  # whether some of such prefixes may be in the queue of all others
-        self.heads: list[tuple[int, TaskId, Task]] = []
+        self.heads: list[tuple[int, TaskId, Task, Line]] = []
         """Heap of the first ones of those queues; entries that don't hold any more are skipped."""
         self.held: dict[Task, Held] = {}
         self.unasked: dict[Worker, None] = {}

@@ -137,6 +137,8 @@ class Explaining:
         if task.code is None or not nmissing:
             yield from self._why(task)
             return
+        if self.state.barriers:
+            yield from self._shuffling(task, [d for d in task.dependencies if d.state != MEMORY])
         cause, is_all = self._causes.of(task)
         waits = f"it waits for {nmissing} of {len(task.dependencies)} inputs"
         if cause is None:
@@ -178,6 +180,25 @@ class Explaining:
         elif worker is not None and task.run == NO_RUN and not worker.takes_work:
             return True
         return task in self.state.footprints.held
+
+    def _shuffling(self, task: Task, missing: Sequence[Task]) -> Iterator[str]:
+        """Of which shuffles it waits for shards, how many input partitions those lack, and why."""
+        for barrier in (task, *missing):
+            shuffle = self.state.barriers.get(barrier)
+            if shuffle is None:
+                continue
+            nmissing = sum(d.state != MEMORY for d in barrier.dependencies)
+            lost = [name for transfer, name in shuffle.lost.items() if transfer.state != MEMORY]
+            again = ""
+            if lost:
+                verb = "is" if len(lost) == 1 else "are"
+                names = list(dict.fromkeys(name or "its holder" for name in lost))
+                gone = ", ".join(names[:NAMED_MAX])
+                again = f"; {len(lost)} {verb} computed again, as shards went with worker {gone}"
+            yield (
+                f"the barrier of shuffle {shuffle.id!r} waits for {nmissing} of {shuffle.ninputs} "
+                f"input partitions{again}"
+            )
 
     def _queued(self, task: Task) -> Iterator[str]:
         """W02, W05, W07: what keeps it here, though it is ready."""

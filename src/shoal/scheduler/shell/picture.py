@@ -13,6 +13,7 @@ import msgspec
 
 from shoal.observe.clock import seconds_ahead
 from shoal.observe.dumps import plain
+from shoal.observe.extensions import of_shuffle
 from shoal.observe.facts import facts_of_identity
 from shoal.observe.stimuli import stimulus_of
 from shoal.protocol.keys import to_text
@@ -60,7 +61,10 @@ async def picture_of(host: Host, exclude: Set[str] = frozenset()) -> dict[str, A
         "clients": {client.name: await _client(client) for client in list(state.clients.values())},
         "memory": {address: worker.nbytes for address, worker in state.workers.items()},
         "events": {name: await _events(topic.events) for name, topic in list(state.topics.items())},
-        "extensions": {"locks": sorted(state.locks)},
+        "extensions": {
+            "locks": sorted(state.locks),
+            "shuffle": {id: of_shuffle(shuffle) for id, shuffle in list(state.shuffles.items())},
+        },
     }
     return {name: value for name, value in picture.items() if name not in exclude}
 

@@ -1,4 +1,4 @@
-"""What the status page shows: totals, workers, prefixes and locks, in columns.
+"""What the status page shows: totals, workers, prefixes, locks and shuffles, in columns.
 
 Everything comes from counters that the machine keeps, and no row is about one task, so a look at a
 million tasks costs what a look at ten does.
@@ -27,6 +27,7 @@ from shoal.scheduler.model.entities import (
 )
 from shoal.scheduler.model.locks import Lock
 from shoal.scheduler.model.state import SchedulerState
+from shoal.web.feeds.shuffles import shuffle_columns
 
 WORKERS_MAX: Final = 200
 """Workers that have a row; the others are in the totals."""
@@ -67,6 +68,7 @@ def status(state: SchedulerState) -> dict[str, Any]:
         "workers": worker_columns(workers[:WORKERS_MAX]),
         "prefixes": prefix_columns(state.prefixes),
         "locks": lock_columns(state.locks),
+        "shuffles": shuffle_columns(state.shuffles),
     }
 
 

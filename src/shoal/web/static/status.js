@@ -177,6 +177,28 @@ function showLocks(columns) {
   byId("locks-section").hidden = columns.name.length === 0;
 }
 
+function showShuffles(columns) {
+  const body = byId("shuffles");
+  const numbers = Array(7).fill("number");
+  fitRows(body, columns.name.length, () => cells(element("tr"), "name", ...numbers));
+  columns.name.forEach((name, i) => {
+    const again = columns.nagain[i];
+    const said = [
+      name,
+      `${count(columns.nmade[i])} of ${count(columns.ninputs[i])}`,
+      `${count(columns.njoined[i])} of ${count(columns.noutputs[i])}`,
+      bytes(columns.in_bytes[i]),
+      bytes(columns.disk_bytes[i]),
+      bytes(columns.out_bytes[i]),
+      bytes(columns.bytes_per_second[i]),
+      columns.skew[i] ? `${short(columns.skew[i])} ×` : "–",
+    ];
+    said.forEach((text, j) => setText(body.rows[i].cells[j], text));
+    body.rows[i].cells[0].title = again ? `${name}: shards were lost ${again} times` : name;
+  });
+  byId("shuffles-section").hidden = columns.name.length === 0;
+}
+
 function showWorkers(columns, total) {
   const body = byId("workers");
   const makeRow = () => {
@@ -225,6 +247,7 @@ function show(look) {
   showStates(look.tasks);
   showPrefixes(look.prefixes);
   showLocks(look.locks);
+  showShuffles(look.shuffles);
   showWorkers(look.workers, look.totals.workers);
   remember(look.totals);
   const { waiting, queued, processing } = look.tasks;
