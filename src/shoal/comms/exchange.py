@@ -32,6 +32,7 @@ from shoal.protocol.messages import (
     ReplicaHeader,
     Replicas,
 )
+from shoal.protocol.shuffles import ShardsFetched
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 SLOWEST_BYTES_PER_SECOND: Final = 1e6
 """A transfer that is slower than this on average is given up."""
+
+_REPLIES: Final = (Replicas, Answer, Refusal, ActorReply, ShardsFetched)
 
 RETRY_RATIO: Final = 10.0
 """What can't be reached, and has another way, is tried again after so many times what that took."""
@@ -327,7 +330,7 @@ class _Peer:
 
     def _on_messages(self, messages: list[msgspec.Struct], buffers: list[Any]) -> None:
         for message in messages:
-            if isinstance(message, Replicas | Answer | Refusal | ActorReply):
+            if isinstance(message, _REPLIES):
                 if buffers:  # then the frame has this message only
                     self.buffers[message.request] = buffers
                 if not self.calls.resolve(message):

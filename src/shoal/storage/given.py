@@ -90,6 +90,12 @@ class GivenResults(Results):
         self._all_nbytes += nbytes
         self._measure()
 
+    def resize(self, task: TaskId, nbytes: int) -> None:
+        """A value takes more, or less, than when it was put."""
+        self._all_nbytes += nbytes - self._entries[task][2]
+        super().resize(task, nbytes)
+        self._measure()
+
     def __getitem__(self, task: TaskId) -> object:
         """The value, which the mapping may have to read.
 

@@ -71,6 +71,12 @@ class Results:
         self._task_by_key[key] = task
         self.nbytes += nbytes
 
+    def resize(self, task: TaskId, nbytes: int) -> None:
+        """A value in memory takes more, or less, than when it was put."""
+        key, value, nbytes_before = self._entries[task]
+        self._entries[task] = key, value, nbytes
+        self.nbytes += nbytes - nbytes_before
+
     def __getitem__(self, task: TaskId) -> object:
         """The value, which must be in memory."""
         return self._entries[task][1]

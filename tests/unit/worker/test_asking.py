@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shoal.comms import CommClosedError, FrameTooLarge, connect, listen
+from shoal.comms import CommClosedError, Connection, FrameTooLarge, connect, listen
 from shoal.protocol.answers import Answer, Refusal, answer
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import (
@@ -21,6 +21,7 @@ from shoal.protocol.handshake import Keyring
 from shoal.protocol.payload import dump_function, load
 from shoal.protocol.questions import NThreads
 from shoal.protocol.running import Outcome, RunFunction
+from shoal.protocol.shuffles import FetchShards
 from shoal.worker.shell.operations import Operations
 from shoal.worker.shell.serving import ReplicaServer
 from tests.unit.worker.fake_scheduler import (
@@ -96,6 +97,7 @@ def test_a_peer_may_call_what_the_scheduler_may() -> None:
                 put=lambda values: None,
                 begin=operations.begin,
                 on_actor_call=lambda connection, message, buffers: None,
+                send_shards=no_shards,
                 transfers_max=1,
             )
             keyring = Keyring.from_token(TOKEN)
@@ -156,3 +158,8 @@ def test_calls_are_begun_in_the_order_in_which_they_come() -> None:
         await scheduler.close()
 
     run(scene())
+
+
+async def no_shards(connection: Connection, call: FetchShards) -> None:
+    """These workers take part in no shuffle."""
+    raise AssertionError(f"{connection} asks for shards: {call}")

@@ -28,6 +28,7 @@ from shoal.protocol.messages import (
 )
 from shoal.protocol.payload import InputRef, dump, load
 from shoal.protocol.placement import TransfersGauged
+from shoal.protocol.shuffles import FetchShards
 from shoal.worker.shell.errors import WrongEpoch
 from shoal.worker.shell.replicas import LARGE_NBYTES, Held, pack
 from shoal.worker.shell.serving import ReplicaServer
@@ -401,6 +402,7 @@ def server_of_one(executor: ThreadPoolExecutor, **options: Any) -> ReplicaServer
         put=lambda values: None,
         begin=lambda say, call: None,
         on_actor_call=lambda connection, message, buffers: None,
+        send_shards=no_shards,
         transfers_max=1,
         **options,
     )
@@ -440,3 +442,8 @@ def test_an_answer_that_can_not_be_made_ends_the_connection() -> None:
         await server.close()
 
     run(scene())
+
+
+async def no_shards(connection: Connection, call: FetchShards) -> None:
+    """These workers take part in no shuffle."""
+    raise AssertionError(f"{connection} asks for shards: {call}")

@@ -29,6 +29,7 @@ from shoal.worker.model.entities import (
     RESCHEDULED,
     Replica,
     Run,
+    RunDeprived,
     RunEnded,
 )
 from shoal.worker.model.words import TO_THREADS
@@ -209,5 +210,7 @@ def on_ended(state: WorkerState, ended: Iterable[RunEnded]) -> None:
             say(TaskFailed(task, number, end.failure, end.seconds))
         elif end.how == RESCHEDULED:
             say(RunRescheduled(task, number))
+        elif isinstance(end, RunDeprived):
+            say(InputsUnavailable(task, number, end.missing, end.unreachable, end.lacking))
         else:
             say(RunReturned(task, number))

@@ -21,6 +21,7 @@ from shoal.protocol.messages import (
     RecallRuns,
     RegisterWorker,
     ReplicasAdded,
+    ReplicasGone,
     RunTask,
     Shutdown,
     WorkerLeaving,
@@ -172,6 +173,14 @@ class WorkerMachine:
         """The same, seen as somebody else wanted what is on disk."""
         self.state.now = now
         spilling.on_lost(self.state, task)
+
+    def value_gone(self, task: TaskId, now: float) -> None:
+        """What is held of it turned out to be of no use; whoever counts on it is told."""
+        state = self.state
+        state.now = now
+        if task in state.held:
+            state.outbox.append(ReplicasGone([task]))
+            forgetting.free(state, [task])
 
     def value_served(self, task: TaskId) -> None:
         """A peer or a client has asked for it."""

@@ -24,6 +24,7 @@ FINISHED: Final = "finished"
 FAILED: Final = "failed"
 WITHDRAWN: Final = "withdrawn"
 RESCHEDULED: Final = "rescheduled"
+DEPRIVED: Final = "deprived of inputs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,3 +212,19 @@ class RunEnded:
         self.started_at = started_at  # wall clock
         self.failure = failure
         self.kept = False
+
+
+class RunDeprived(RunEnded):
+    """A run that found, as it executed, that some of what it reads can't be had."""
+
+    __slots__ = ("lacking", "missing", "unreachable")
+
+    def __init__(
+        self, run: Run, missing: list[TaskId], unreachable: list[str], lacking: list[str]
+    ) -> None:
+        """`missing`: tasks whose results it is; `unreachable`: their holders that can't be reached;
+        `lacking`: those that don't have it."""
+        super().__init__(run, DEPRIVED)
+        self.missing = missing
+        self.unreachable = unreachable
+        self.lacking = lacking

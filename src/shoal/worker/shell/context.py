@@ -59,6 +59,12 @@ class Host(TaskHost, Protocol):
     def say_topics(self) -> None:
         """Send what was told under topics and has not been sent; on its loop."""
 
+    def adopt_shards(self, task: Any, kept: Any) -> None:
+        """What a transfer of a shuffle has kept elsewhere was copied here."""
+
+    async def send_shards(self, connection: Any, message: Any) -> None:
+        """A peer asks for what was kept here for an output partition of a shuffle."""
+
     def on_actor_call(self, connection: Any, message: Any, buffers: list[Any]) -> None:
         """Somebody calls an actor that it has, or reads from it."""
 

@@ -147,6 +147,8 @@ class Deeds:
         if withdrawn:
             ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
             self._machine.runs_ended(ended, self._now())
+        if len(withdrawn) < len(effect.runs) and self._threads.on_taken_back is not None:
+            self._threads.on_taken_back(effect.runs)
 
     def _hold_runs(self, effect: HoldRuns) -> None:
         held = self._threads.withdraw(effect.runs)

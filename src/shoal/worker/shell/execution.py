@@ -22,7 +22,16 @@ from shoal.ids import Key
 from shoal.protocol.exceptions import tell_unreadable, to_failure
 from shoal.protocol.messages import RunTask
 from shoal.protocol.payload import dump_small, kind_of, load, nbytes_of
-from shoal.worker.model.entities import FAILED, FINISHED, RESCHEDULED, Run, RunEnded
+from shoal.shuffle.errors import RunTakenBack, ShardsUnavailable
+from shoal.worker.model.entities import (
+    FAILED,
+    FINISHED,
+    RESCHEDULED,
+    WITHDRAWN,
+    Run,
+    RunDeprived,
+    RunEnded,
+)
 from shoal.worker.shell.context import Host, RunContext, current_run
 from shoal.worker.shell.evaluation import evaluate_item
 from shoal.worker.shell.functions import Code, call
@@ -102,7 +111,10 @@ class Execution:
         """The end of a run that raised.  Never raises, whatever `error` does when looked at."""
         seconds = max(0.0, time() - started_at)
         if issubclass(type(error), Reschedule):  # which asks the error nothing
-            return RunEnded(run, RESCHEDULED, seconds=seconds, started_at=started_at)
+            if type(error) is ShardsUnavailable:
+                return RunDeprived(run, error.missing, error.unreachable, error.lacking)
+            how = WITHDRAWN if type(error) is RunTakenBack else RESCHEDULED
+            return RunEnded(run, how, seconds=seconds, started_at=started_at)
         _drop_own_frames(error)
         failure = to_failure(error, run.key, self._host.address)
         try:

@@ -30,7 +30,7 @@ from shoal.worker.shell.deeds import Deeds
 from shoal.worker.shell.link import SchedulerLink
 from shoal.worker.shell.notices import NOTICES
 from shoal.worker.shell.operations import OPERATIONS, Operations
-from shoal.worker.shell.replicas import Held
+from shoal.worker.shell.replicas import Held, put_all
 from shoal.worker.shell.serving import ReplicaServer
 from shoal.worker.shell.spilling import Spilling
 from shoal.worker.shell.threads import RunThreads
@@ -153,6 +153,7 @@ class Feed:
             put=self.on_put,
             begin=self._operations.begin,
             on_actor_call=self._host.on_actor_call,
+            send_shards=self._host.send_shards,
             transfers_max=transfers_max,
             families=self._families,
         )
@@ -399,9 +400,8 @@ class Feed:
         arrived = [(item.task, item.nbytes) for item in held]
         kept = self.machine.replicas_arrived(fetch, arrived, [], failed, self._loop.time())
         kept_tasks, nbytes_before = frozenset(kept), self.results.nbytes
-        for task, key, value, nbytes in held:
-            if task in kept_tasks:
-                self.results.put(task, key, value, nbytes)
+        ours = [item for item in held if item.task in kept_tasks]
+        put_all(self.results, ours, self._host.adopt_shards)
         self.on_results(nbytes_before)
 
     @_event
@@ -413,8 +413,7 @@ class Feed:
     def keep(self, values: Sequence[Held]) -> None:
         """Have these values from now on, and tell the machine."""
         nbytes_before = self.results.nbytes
-        for task, key, value, nbytes in values:
-            self.results.put(task, key, value, nbytes)
+        put_all(self.results, values, self._host.adopt_shards)
         self.machine.replicas_put([(v.task, v.key, v.nbytes) for v in values], self._loop.time())
         self.on_results(nbytes_before)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shoal.worker.shell.belonging import Belonging
     from shoal.worker.shell.executors import Executors
     from shoal.worker.shell.feed import Feed
+    from shoal.worker.shell.shuffling import Shuffles
 
 
 _making: Final = threading.Lock()
@@ -48,6 +49,7 @@ class InsideTasks:
     def __init__(self) -> None:
         super().__init__()
         self._executors: Executors | None = None
+        self._shuffles: Shuffles | None = None
 
     # --- what they look at ---------------------------------------------------------------------
 
@@ -171,6 +173,27 @@ class InsideTasks:
         """Whether one was given that has all tasks which name none."""
         given = self._executor_given
         return given is not None and not (isinstance(given, Mapping) and "default" not in given)
+
+    @property
+    def shuffles(self) -> Shuffles:
+        """What it does for tasks that take part in shuffles; made when the first does."""
+        with _making:
+            if self._shuffles is None:
+                self._shuffles = import_module("shoal.worker.shell.shuffling").Shuffles(self)
+            return self._shuffles
+
+    def adopt_shards(self, task: Any, kept: Any) -> None:
+        """What a transfer of a shuffle has kept elsewhere was copied here."""
+        self.shuffles.held.adopt(task, kept)
+
+    async def send_shards(self, connection: Any, message: Any) -> None:
+        """A peer asks for what was kept here for an output partition of a shuffle."""
+        await self.shuffles.serve(connection, message)
+
+    async def _end_shuffles(self) -> None:
+        """Nothing is kept or sent any more."""
+        if self._shuffles is not None:
+            await self._shuffles.close()
 
     def _threads_of_tasks(self) -> set[Any]:
         return set() if self._feed is None else self._feed.threads.with_slots()

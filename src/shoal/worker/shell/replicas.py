@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,12 +13,14 @@ from shoal.protocol.keys import to_text
 from shoal.protocol.messages import Failure, ReplicaHeader
 from shoal.protocol.payload import dump, hand, kind_of, load
 from shoal.protocol.teaching import context, pickling
+from shoal.shuffle.kept import KeptShards
 from shoal.worker.shell.errors import UnpicklableResult
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from shoal.protocol.compression import Mark
+    from shoal.storage.results import Results
 
 LARGE_NBYTES: Final = 1_000_000
 """From this size on, values are pickled and loaded beside the loop, which others wait for."""
@@ -31,6 +33,16 @@ class Held(NamedTuple):
     key: Key
     value: object
     nbytes: int
+
+
+def put_all(
+    results: Results, values: Iterable[Held], adopt: Callable[[TaskId, KeptShards], object]
+) -> None:
+    """Have them among the results; `adopt` is told of those that are shards of a shuffle."""
+    for task, key, value, nbytes in values:
+        results.put(task, key, value, nbytes)
+        if type(value) is KeptShards:
+            adopt(task, value)
 
 
 class Stored(NamedTuple):

@@ -432,6 +432,7 @@ class Worker(Pausing, InsideTasks, PluginHost, Hosting, Named, Telling):
         if self._listener is not None:
             await self._listener.wait_closed()
         self._end_executors()
+        await self._end_shuffles()
         self._folder.remove()
         self._end_telling()
 

@@ -16,6 +16,8 @@ from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.looking import SendBytes
 from shoal.protocol.messages import GetReplicas, Message, PutReplicas, Replicas
+from shoal.protocol.shuffles import FetchShards
+from shoal.shuffle.kept import KeptShards
 from shoal.storage.spilled import Spilled
 from shoal.worker.shell.errors import WrongEpoch
 from shoal.worker.shell.operations import Say
@@ -53,13 +55,14 @@ class ReplicaServer:
         put: Callable[[Sequence[Held]], None],
         begin: Callable[[Say, Any], None],
         on_actor_call: Callable[[Connection, Any, list[Any]], None],
+        send_shards: Callable[[Connection, FetchShards], Coroutine[Any, Any, None]],
         transfers_max: int,
         stall_seconds: float = STALL_SECONDS,
         families: Sequence[str] | None = None,
     ) -> None:
         """`is_in`: whether numbers of that epoch are valid here, now; `look_up`: the value that a
         peer may have, or what was written of it, which `bring` reads, see `Spilling`; `put`: keep
-        these, and tell; `begin`: answer any other call, but for those to actors.
+        these, and tell; `begin`: answer any other call, but for those to actors, and to shuffles.
 
         `transfers_max`: large answers prepared and sent at once; others wait, in their order.
         `stall_seconds`: how long a peer may take no byte of one, beside the time for its bytes.
@@ -75,6 +78,7 @@ class ReplicaServer:
         self._put = put
         self._begin = begin
         self._on_actor_call = on_actor_call
+        self._send_shards = send_shards
         self.transfers_max = transfers_max
         self._room = asyncio.Semaphore(transfers_max)
         self._connections: set[Connection] = set()
@@ -96,6 +100,8 @@ class ReplicaServer:
                 self.on_get_replicas(connection, message)
             elif isinstance(message, PutReplicas):
                 self.on_put_replicas(connection, message, buffers)
+            elif isinstance(message, FetchShards):
+                self._spawn(connection, self._send_shards(connection, message))
             elif isinstance(message, SendBytes):
                 self.on_send_bytes(connection, message)
             elif isinstance(message, CallActor | ReadActor):
@@ -114,6 +120,8 @@ class ReplicaServer:
             if held is None:
                 missing.append(task)
             else:
+                if type(held.value) is KeptShards:  # in their file they take no memory; here, more
+                    held = held._replace(nbytes=held.value.index.nbytes)
                 values.append(held)
                 are_on_disk = are_on_disk or type(held.value) is Spilled
         if are_on_disk:

@@ -17,6 +17,7 @@ from shoal.ids import TaskId
 from shoal.protocol.keys import to_text
 from shoal.protocol.payload import kind_of
 from shoal.protocol.teaching import pickling
+from shoal.shuffle.kept import KeptShards
 from shoal.storage.results import Results
 from shoal.storage.spilled import Spilled
 from shoal.units import format_nbytes
@@ -113,6 +114,8 @@ class Spilling:
         self._holding: asyncio.TimerHandle | None = None  # runs, for no longer than that
         self._told: set[type] = set()  # types of which nothing can be written
         self._unreadable: set[type] = set()  # whose values can't be made of what was written
+        self.on_shards: Callable[[TaskId, KeptShards], object] = lambda task, kept: None
+        """Told of shards that are to make room; set by who has them."""
         results.on_unused = self._remove
 
     # --- what is asked -----------------------------------------------------------------------
@@ -211,6 +214,10 @@ class Spilling:
         if self._results.is_watched(effect.task) or type(value) in self._unreadable:
             self._machine.value_not_written(effect, self._loop.now(), is_for_good=True)
             self.to_target()  # others have to go in its stead
+            return
+        if type(value) is KeptShards:  # which have a way to disk of their own, and are read in part
+            self._machine.value_not_written(effect, self._loop.now(), is_for_good=True)
+            self.on_shards(effect.task, value)
             return
         spill = self._opened()
         box = [entry]  # so that whoever empties it lets go of the value

@@ -12,6 +12,7 @@ from shoal import config
 from shoal.comms import FrameTooLarge
 from shoal.observe.inside import this_process
 from shoal.observe.logs import WAS_FORWARDED, RecentLogs, shown_lines
+from shoal.protocol.messages import Message
 from shoal.protocol.payload import dump_function as dump
 from shoal.protocol.topics import TellTopicsOfWorker, topic_names
 from shoal.worker.shell.link import SchedulerLink
@@ -34,7 +35,7 @@ class Telling:
         self.log_forwarding = LogForwarding(self.log_event)
         self.recent_logs: RecentLogs | None = None
         self._link: SchedulerLink | None = None
-        self._unsaid: deque[TellTopicsOfWorker] = deque()
+        self._unsaid: deque[Message] = deque()
         self._is_about_to_say = False
 
     def _begin_telling(self) -> None:
@@ -67,9 +68,13 @@ class Telling:
 
     def tell_topics(self, topics: list[str], value: bytes) -> None:
         """As `log_event`, of a value that is pickled."""
+        self.tell_scheduler(TellTopicsOfWorker(topics, value))
+
+    def tell_scheduler(self, message: Message) -> None:
+        """Have it said before the ends of runs that end from now on.  From any thread."""
         if self._link is None:
             return
-        self._unsaid.append(TellTopicsOfWorker(topics, value))
+        self._unsaid.append(message)
         if self._is_about_to_say:
             return
         self._is_about_to_say = True
@@ -97,7 +102,8 @@ class Telling:
                 try:
                     link.send([message])
                 except FrameTooLarge as error:
-                    logger.warning("An event of %s is not told: %s", message.topics, error)
+                    what = getattr(message, "topics", type(message).__name__)
+                    logger.warning("An event of %s is not told: %s", what, error)
 
     def get_logs(self, start: float = 0, n: int | None = None, timestamps: bool = False) -> Any:
         """What it has logged, the newest first.

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
 from time import monotonic, time
 
@@ -59,6 +59,7 @@ class RunThreads:
         self._execution = Execution(host)
         self._host = host
         self.on_begun: Callable[[Run], None] | None = None  # told on the loop, if anybody is
+        self.on_taken_back: Callable[[Sequence[Run]], object] | None = None  # runs that have begun
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Run | None] = SimpleQueue()
@@ -247,6 +248,8 @@ class RunThreads:
         """
         self._closing = True
         self._waiting.clear()
+        if self.on_taken_back is not None:
+            self.on_taken_back(self.executing())
         with self._slots.lock:
             self._slots.let_all_go_on()
             threads = list(self._threads.values())
