@@ -24,9 +24,11 @@ from shoal.client.graphs import Graph
 from shoal.client.machine import Record
 from shoal.client.preparing import prepare
 from shoal.client.session import Session
+from shoal.client.shuffles import with_shuffles
 from shoal.ids import ClientTaskId, CodeId
 from shoal.protocol.keys import to_canonical
 from shoal.protocol.messages import TaskOptions
+from shoal.protocol.shuffles import DefineShuffles, ShuffleDefinition
 from shoal.units import format_nbytes
 
 _dask: Any = dask  # it ships annotations for half of its functions
@@ -53,6 +55,7 @@ class GraphSubmission:
         self._large_graph_bytes = large_graph_bytes
         self._first: float = math.inf  # number of the graph's first task, once it has one
         self._borrowed: dict[Any, Record] = {}  # live wants that the graph refers to
+        self._shuffles: list[ShuffleDefinition] = []
 
     def submit(self, dsk: Any, keys: Sequence[Any], *, fuse: bool = True) -> dict[Any, Record]:
         """Send what `keys` need; a record for each distinct key, with one more future.
@@ -83,6 +86,7 @@ class GraphSubmission:
 
     def _prepared(self, dsk: Any, fuse: bool) -> Tasks:
         tasks, fusible, lazy, annotations = prepare(dsk, fuse=fuse)
+        tasks, self._shuffles = with_shuffles(tasks)
         said = {name: f for name, f in _dask.get_annotations().items() if callable(f)}
         if said:
             by_key = {key: {name: f(key) for name, f in said.items()} for key in tasks}
@@ -106,6 +110,8 @@ class GraphSubmission:
                 record = records[key] = self._borrowed[key]
                 machine.hold(record)
         nbytes = 0
+        if self._shuffles:
+            session.say(DefineShuffles(self._shuffles))
         try:
             for slice_ in graph.slices(first, self._new_code, self._options):
                 canonical = [to_canonical(key) for key in slice_.wanted_keys]

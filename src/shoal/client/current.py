@@ -9,17 +9,14 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
-from importlib.util import find_spec
 from typing import Any, Final
 
-from shoal.client.dask_settings import CLIENTS, SCHEDULER, SchedulerEntry
+from shoal.client.dask_settings import CLIENTS, SCHEDULER, SchedulerEntry, drop_in_is_ours
 from shoal.client.errors import NoClient
 from shoal.client.nested import client_of_task, client_of_worker, tell_of_client
 from shoal.comms.addresses import parse_address
 from shoal.comms.errors import AddressError
 from shoal.observe.inside import TaskHost, current_task, rejoin, secede
-from shoal.version import DROP_IN_MARK
 
 _context: ContextVar[Any] = ContextVar("shoal_client", default=None)
 _defaults: Final[list[weakref.ref[Any]]] = []  # the newest last
@@ -274,17 +271,4 @@ def _scheduler() -> Any:
 
     Dask looks the name up in the package `distributed`, which may be missing, or be another one.
     """
-    return "dask.distributed" if _is_dropped_in() else CURRENT.get
-
-
-@cache
-def _is_dropped_in() -> bool:
-    """Whether the name `distributed` leads to us: what would be imported, not what is listed."""
-    try:
-        found = find_spec("distributed")
-    except (ImportError, ValueError):
-        return False
-    if found is None or found.origin is None:
-        return False
-    with open(found.origin, encoding="utf-8") as module:
-        return DROP_IN_MARK in module.readline()
+    return "dask.distributed" if drop_in_is_ours() else CURRENT.get

@@ -16,6 +16,7 @@ import dask.config
 from dask._task_spec import Alias
 from dask.core import flatten
 
+from shoal.client.dask_settings import CLIENTS
 from shoal.client.frames import annotations_of, fused_frames, parts_of
 
 _flatten: Any = flatten  # dask ships annotations for half of its functions
@@ -92,7 +93,12 @@ def _of_frames(expression: Any, expressions: Any, fuse: bool) -> Prepared:
     """
     is_sequence = isinstance(expression, expressions._ExprSequence)
     before = list(expression.operands) if is_sequence else [expression]
-    after = fused_frames(before, fuse)
+    changed = before
+    if dask.config.get("dataframe.shuffle.method", None) == "tasks":
+        from shoal.shuffle.expressions import with_peer_shuffles  # few need it
+
+        changed = with_peer_shuffles(before, all_of_them=CLIENTS.chose_tasks)
+    after = fused_frames(changed, fuse)
     if after is None:
         return _of_any(expression)
     tasks: dict[Any, Any] = {}

@@ -3,7 +3,7 @@
 Public names have their homes in `homes.py`, and those that they share here only by name.  To add a
 module, or a name of one module alone, add it here; plain functions, and what tests import, have
 their rows in `plain_paths.py`, serialisation has them in `protocol_paths.py`, comms have them in
-`comm_paths.py`.  After any change run
+`comm_paths.py`, shuffles in `shuffle_paths.py`.  After any change run
 `tools/make_drop_in.py`, which writes the modules of the drop-in.
 A home is `module:name`, or `module:` for the module itself.
 """
@@ -17,6 +17,7 @@ from shoal.compat.homes import HOMES, home_of
 from shoal.compat.homes import homes_of as _homes
 from shoal.compat.plain_paths import PLAIN_PATHS
 from shoal.compat.protocol_paths import PROTOCOL_PATHS
+from shoal.compat.shuffle_paths import SHUFFLE_PATHS
 
 PACKAGE: Final = "distributed"
 
@@ -164,7 +165,7 @@ _HERE: Final[dict[str, dict[str, str]]] = {
     ),
 }
 
-_TABLES: Final = (_HERE, PLAIN_PATHS, PROTOCOL_PATHS, COMM_PATHS)
+_TABLES: Final = (_HERE, PLAIN_PATHS, PROTOCOL_PATHS, COMM_PATHS, SHUFFLE_PATHS)
 
 PATHS: Final[dict[str, dict[str, str]]] = {
     module: {name: home for table in _TABLES for name, home in table.get(module, {}).items()}

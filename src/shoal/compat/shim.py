@@ -21,11 +21,6 @@ _MISSING: Final = object()
 _SECOND_PREFIX: Final = "dask."
 """`dask.distributed.client` is found by the package's path, and must be the same module."""
 
-_INSTEAD: Final = (
-    'Shuffle and rechunk with method="tasks" instead of "p2p" (settings dataframe.shuffle.method '
-    "and array.rechunk.method), which is what they do by default while a client lives.\n"
-)
-
 
 class NotMapped(ModuleNotFoundError):
     """A module, or a name, of `distributed` was asked for that shoal does not have.
@@ -44,12 +39,9 @@ class NotMapped(ModuleNotFoundError):
         return (
             f"This version of shoal has no `{self.module.rpartition('.')[2]}`: {self.module!r} is "
             f"missing from its drop-in for the package `distributed`.\n"
-            f"{self._instead() or _near(self.module)}"
+            f"{_near(self.module)}"
             "If a program needs more, install the released `distributed` in its place."
         )
-
-    def _instead(self) -> str:
-        return _INSTEAD if self.module.startswith(f"{PACKAGE}.shuffle") else ""
 
 
 def _near(missing: str) -> str:

@@ -15,6 +15,8 @@ UNBUILT: Final[dict[str, str]] = {
     "FutureState": "A future's state is future.status.",
     "SchedulerState": "What a scheduler knows is shown by scheduler.tasks and scheduler.workers, "
     "in client.run_on_scheduler(function), whose argument is `dask_scheduler`.",
+    "ShuffleWorkerPlugin": "Workers decide nothing in shuffles; how far those are is shown by "
+    "scheduler.extensions['shuffle'].",
     "scatter_to_workers": "Use client.scatter(values, workers=[...]).",
 }
 """Name → what to do instead.  A name that comes to be has a home in `homes.py` instead.

@@ -29,7 +29,10 @@ _ROOTISH: Final = (
 _TICKS: Final = "Loops aren't watched yet."
 _MONITOR: Final = "Nothing is recorded of the machine yet but what heartbeats say."
 _COMPUTATIONS: Final = "Which code of a program submitted what isn't recorded yet."
-_SHUFFLE: Final = "All-to-all exchange is done by tasks; there is no p2p shuffle yet."
+_SHARDS: Final = (
+    "Shards stay where they are made, and whoever needs them fetches them: nothing waits to be "
+    "sent. What they may take of memory is `shuffle.memory-ratio`."
+)
 _TLS_PAGE: Final = "The web page is not served over TLS: put a proxy in front of it."
 
 UNHEEDED: Final[dict[str, Unheeded]] = {
@@ -111,10 +114,16 @@ UNHEEDED: Final[dict[str, Unheeded]] = {
     "diagnostics.nvml": Unheeded(True, "Graphics cards aren't watched yet."),
     "diagnostics.cudf": Unheeded(False, "Graphics cards aren't watched yet."),
     "diagnostics.computations.nframes": Unheeded(0, _COMPUTATIONS),
-    "p2p.comm.retry.count": Unheeded(10, _SHUFFLE),
-    "p2p.comm.retry.delay.min": Unheeded("1s", _SHUFFLE),
-    "p2p.comm.retry.delay.max": Unheeded("30s", _SHUFFLE),
-    "p2p.threads": Unheeded(None, _SHUFFLE),
+    "p2p.comm.buffer": Unheeded("1 GiB", _SHARDS),
+    "p2p.comm.concurrency": Unheeded(10, _SHARDS),
+    "p2p.comm.message-bytes-limit": Unheeded("2 MiB", _SHARDS),
+    "p2p.comm.retry.count": Unheeded(
+        10, "A task that can't have its shards is run again, once they are there again."
+    ),
+    "p2p.comm.retry.delay.min": Unheeded("1s", "Nothing is sent again after a time."),
+    "p2p.comm.retry.delay.max": Unheeded("30s", "Nothing is sent again after a time."),
+    "p2p.storage.buffer": Unheeded("100 MiB", _SHARDS),
+    "p2p.threads": Unheeded(None, "Tables are cut and joined by the threads of their tasks."),
     "dashboard.export-tool": Unheeded(False, _PAGE),
     "admin.tick.interval": Unheeded("20ms", _TICKS),
     "admin.tick.limit": Unheeded("3s", _TICKS),
@@ -188,11 +197,6 @@ NOT_YET: Final[dict[str, str]] = {
     "adaptive.minimum": "Clusters don't adapt yet: call `cluster.scale`.",
     "adaptive.maximum": "Clusters don't adapt yet: call `cluster.scale`.",
     "adaptive.wait-count": "Clusters don't adapt yet: call `cluster.scale`.",
-    "shuffle.send-bytes-max": _SHUFFLE,
-    "shuffle.message-bytes-max": _SHUFFLE,
-    "shuffle.senders-max": _SHUFFLE,
-    "shuffle.disk-bytes-max": _SHUFFLE,
-    "shuffle.disk": _SHUFFLE,
     "histories.computations-max": _COMPUTATIONS,
     "histories.errors-max": "Errors of forgotten tasks aren't kept yet.",
     "dashboard.prometheus-namespace": "There are no metrics for Prometheus yet.",

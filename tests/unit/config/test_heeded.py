@@ -290,6 +290,7 @@ ROWS: Final[dict[str, tuple[Any, Look, object]]] = {
         at_once(lambda: worker_environ().get("SHOAL_OF_THE_TABLE")),
         "7",
     ),
+    "p2p.storage.disk": (False, of_worker("shuffles", "may_write"), False),
     "scheduler.active-memory-manager.interval": ("9s", of_machine("reduction_seconds"), 9.0),
     "scheduler.active-memory-manager.measure": (
         "process", of_machine("replica_measure"), "process"
