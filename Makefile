@@ -61,7 +61,7 @@ demo: $(READY)  ## a cluster on this machine, at work on real flights
 	$(PYTHON) -m shoal demo
 
 accept: $(READY)  ## every figure that shoal promises, measured
-	@$(call need,tables sqlalchemy zarr h5py,accept)
+	@$(call need,tables sqlalchemy zarr h5py duckdb,accept)
 	$(PYTHON) -m tools.accept
 
 downstream: $(READY)  ## the tests of projects that use distributed, on it (SHOAL_ORACLE) and on shoal

@@ -28,6 +28,9 @@ PROGRAMS = {
     "spoiling": "spilling",
     "moving": "moving",
     "growing": "growing",
+    "exchanging": "exchanging",
+    "joining": "joining",
+    "breaking": "breaking_exchange",
 }
 """Program → the module of this package that has it, as a function of that name."""
 

@@ -51,7 +51,8 @@ def same(found, expected):
 
 
 def without_cluster(*collections):
-    return dask.compute(*collections, scheduler="synchronous")
+    with dask.config.set({"dataframe.shuffle.method": "tasks"}):  # the other way is the client's
+        return dask.compute(*collections, scheduler="synchronous")
 
 
 def test_arrays(client, array):
@@ -222,18 +223,6 @@ def test_the_error_of_a_task_inside_of_a_fused_one_has_the_users_traceback(clien
     with pytest.raises(ZeroDivisionError, match="in the middle") as caught:
         x.sum().compute()
     assert "fails" in [entry.name for entry in caught.traceback]
-
-
-def test_peer_to_peer_is_not_chosen_and_refused_by_name(client, frame):
-    assert dask.config.get("dataframe.shuffle.method") == "tasks"
-    assert dask.config.get("array.rechunk.method") == "tasks"
-    with pytest.raises(ImportError, match='with method="tasks" instead'):
-        frame.shuffle("a", shuffle_method="p2p").compute()
-    with (
-        dask.config.set({"array.rechunk.method": "p2p"}),
-        pytest.raises(ImportError, match='with method="tasks" instead'),
-    ):
-        da.ones((50, 50), chunks=(50, 1)).rechunk((1, 50)).sum().compute()
 
 
 def test_the_first_lines_in_processes():

@@ -2,6 +2,8 @@
 
 from tools.accept.gates_dask import Outcomes, read_report, verdicts
 
+WAITING = {"test_fusion_barrier_task": "a peer-to-peer rechunk"}
+
 REPORT = """<testsuites><testsuite>
 <testcase name="test_a" time="1.5" />
 <testcase name="test_b[1]" time="0.5"><failure message="no">no</failure></testcase>
@@ -21,7 +23,7 @@ def test_a_report_is_read_by_how_tests_ended() -> None:
 def test_whatever_passes_there_must_pass_here_or_wait_for_a_named_capability() -> None:
     theirs = Outcomes(dict.fromkeys(["test_a", "test_b", "test_fusion_barrier_task"], 9.0))
     ours = Outcomes({"test_a": 1.0})
-    passes, waits, time = verdicts(ours, theirs)
+    passes, waits, time = verdicts(ours, theirs, WAITING)
     assert (passes.passed, waits.passed, time.passed) == (False, True, True)
     assert passes.value == "1 pass, 1 wait, 1 neither (test_b)"
     assert "a peer-to-peer rechunk" in waits.value
@@ -31,7 +33,7 @@ def test_whatever_passes_there_must_pass_here_or_wait_for_a_named_capability() -
 def test_a_test_that_need_not_wait_any_more_must_leave_the_list() -> None:
     names = ["test_a", "test_fusion_barrier_task"]
     both = Outcomes(dict.fromkeys(names, 9.0)), Outcomes(dict.fromkeys(names, 1.0))
-    _, waits, _ = verdicts(both[1], both[0])
+    _, waits, _ = verdicts(both[1], both[0], WAITING)
     assert not waits.passed
     assert "not any more: test_fusion_barrier_task" in waits.target
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,9 +23,7 @@ PACKAGES: Final = ("pytest", "pandas", "pyarrow", "tables", "sqlalchemy", "zarr"
 RUN_SECONDS_MAX: Final = 900
 TIME_RATIO_MAX: Final = 1 / 3
 
-WAITING: Final = {
-    "test_fusion_barrier_task": "a peer-to-peer rechunk",
-}
+WAITING: Final[dict[str, str]] = {}
 """Test → the capability that it asks for, which comes later.  A test says so when it passes."""
 
 
@@ -52,16 +50,21 @@ def dasks_own_tests() -> Iterator[Figure]:
             "dask's own tests need", ", ".join(absent), "pip install -e '.[accept]'", False
         )
         return
-    theirs = run_suite(os.environ.get(ORACLE) or _make_oracle())
+    theirs = run_suite(os.environ.get(ORACLE) or make_oracle())
     ours = run_suite(sys.executable, ROOT / "drop-in" / "src")
     yield from verdicts(ours, theirs)
 
 
-def verdicts(ours: Outcomes, theirs: Outcomes) -> Iterator[Figure]:
-    """What two runs say about each other."""
+def verdicts(
+    ours: Outcomes, theirs: Outcomes, waiting_for: Mapping[str, str] = WAITING
+) -> Iterator[Figure]:
+    """What two runs say about each other.
+
+    `waiting_for`: as `WAITING`.
+    """
     expected = [name for name in theirs.passed if name not in theirs.by_luck]
     lacking = [name for name in expected if name not in ours.passed]
-    unexplained = [name for name in lacking if plain(name) not in WAITING]
+    unexplained = [name for name in lacking if plain(name) not in waiting_for]
     both = [name for name in expected if name in ours.passed]
     more = len(ours.passed) - len(ours.by_luck) - len(both)
     yield Figure(
@@ -72,9 +75,9 @@ def verdicts(ours: Outcomes, theirs: Outcomes) -> Iterator[Figure]:
         "each passes, or waits for a named capability",
         passed=bool(both) and not unexplained,
     )
-    waiting = sorted({f"{plain(name)}: {WAITING[plain(name)]}" for name in lacking
-                      if plain(name) in WAITING})  # fmt: skip
-    done = [name for name in WAITING if name not in map(plain, lacking)]
+    waiting = sorted({f"{plain(name)}: {waiting_for[plain(name)]}" for name in lacking
+                      if plain(name) in waiting_for})  # fmt: skip
+    done = [name for name in waiting_for if name not in map(plain, lacking)]
     yield Figure(
         "tests that wait for later capabilities",
         "; ".join(waiting) or "none",
@@ -91,8 +94,8 @@ def verdicts(ours: Outcomes, theirs: Outcomes) -> Iterator[Figure]:
     )
 
 
-def run_suite(python: str, *path: Path) -> Outcomes:
-    """Run the suite of the dask that `python` has; modules in `path` come first.
+def run_suite(python: str, *path: Path, suite: str = SUITE) -> Outcomes:
+    """Run a suite of the dask that `python` has; modules in `path` come first.
 
     Raises:
         subprocess.CalledProcessError: there is no such suite, or it could not begin.
@@ -112,7 +115,7 @@ def run_suite(python: str, *path: Path) -> Outcomes:
         command = [python, "-P", "-m", "pytest", "-q", "-rX", "-p", "no:cacheprovider"]
         command += ["-o", "xfail_strict=false", "-c", str(settings), "--junitxml", str(report)]
         done = subprocess.run(
-            [*command, str(Path(found.stdout.strip()) / SUITE)],
+            [*command, str(Path(found.stdout.strip()) / suite)],
             cwd=folder,
             env=environ,
             capture_output=True,
@@ -151,7 +154,8 @@ def plain(name: str) -> str:
     return name.partition("[")[0]
 
 
-def _make_oracle() -> str:
+def make_oracle() -> str:
+    """An interpreter with the released `distributed` and what the suites need."""
     from benchmarks.environment import ORACLE_FOLDER, ensure_oracle
 
     version = str(dask.__version__).partition("+")[0]
