@@ -210,8 +210,9 @@ class KeptShards:
         Raises:
             FileLost, OSError: as `shard`.
         """
-        if self._blocks is not None:
-            return self._blocks
+        blocks = self._blocks  # which another thread may be moving to disk
+        if blocks is not None:
+            return blocks
         return [self._bytes_at(place) for place in range(len(self.index.outputs))]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import pickle
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dask.config
 import pytest
 
+from shoal.ids import Epoch
 from shoal.protocol.answers import Refusal, answer
 from shoal.protocol.exceptions import from_failure, to_failure
 from shoal.protocol.messages import (
@@ -212,6 +214,56 @@ def test_a_run_of_a_stale_epoch_is_given_back() -> None:
             failure = to_failure(ShuffleStale("The shuffle 's' is in another epoch."))
             cluster.scheduler.say(asker, Refusal(call.request, failure))
             await cluster.scheduler.hear(asker, RunRescheduled)
+
+    run(exchange())
+
+
+def test_what_another_life_of_the_scheduler_has_said_is_not_believed() -> None:
+    """It counts tasks and epochs from the start, so that the same numbers mean something else."""
+
+    async def exchange() -> None:
+        async with Cluster("tcp://127.0.0.1:0", reconnect_seconds=10) as cluster:
+            await cluster.transfer_all()
+            asker = cluster.workers[0]
+            cluster.begin_unpack(asker, 0)
+            await cluster.answer_where(asker)
+            await cluster.scheduler.hear(asker, ShardsJoined)
+            await cluster.scheduler.hear(asker, TaskFinished)
+            cluster.scheduler.epoch = 2
+            cluster.scheduler.connections[asker.address].close()
+            await cluster.scheduler.registered()
+            cluster.begin_unpack(asker, 0)
+            await cluster.scheduler.hear(asker, LocateShards)
+
+    run(exchange())
+
+
+class WatchedDisk(Disk):
+    """Knows which threads read."""
+
+    def open(self, path: str) -> int:
+        self.readers.append(threading.get_ident())
+        return super().open(path)
+
+    readers: ClassVar[list[int]] = []
+
+
+def test_the_loop_waits_for_no_disk_as_shards_are_copied_however_few() -> None:
+    async def exchange() -> None:
+        async with Cluster("tcp://127.0.0.1:0") as cluster:
+            for worker in cluster.workers:
+                shuffles = worker.shuffles
+                shuffles.budget.nbytes_max = 0
+                shuffles.files.disk = WatchedDisk(shuffles.files._make_folder)
+            await cluster.transfer_all()
+            holder, asker, _ = cluster.workers
+            WatchedDisk.readers.clear()
+            replicas, _ = await asker.feed.exchange.get(
+                holder.address, [cluster.made[0].task], Epoch(1)
+            )
+            assert [header.task for header in replicas.replicas] == [cluster.made[0].task]
+            assert WatchedDisk.readers
+            assert threading.get_ident() not in WatchedDisk.readers
 
     run(exchange())
 

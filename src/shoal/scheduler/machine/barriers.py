@@ -63,12 +63,32 @@ def barriers_lost_with(core: Core, transfer: Task, worker: Worker | None) -> lis
 
 def holders_changed(core: Core, transfer: Task) -> None:
     """Somebody has come to hold a result, or holds it no more: who asks where shards are is told
-    anew."""
+    anew.
+
+    Cost: O(dependents) if somebody holds the task, as a barrier in memory does; else nothing.
+    """
+    if not transfer.nholds:
+        return
     barriers = core.state.barriers
     for dependent in transfer.dependents or ():
         shuffle = barriers.get(dependent)
         if shuffle is not None:
             shuffle.located = None
+
+
+def may_come_back(core: Core, output: Task) -> bool:
+    """Whether a result that a worker has as it comes back may count; True if it is of no shuffle.
+
+    It may have joined its shards before they were lost, with nobody hearing of it.  From now on
+    others have to fit to it; if others were made of other rows by then, it does not fit to those.
+    """
+    barriers = core.state.barriers
+    shuffles = [barriers[each] for each in output.dependencies if each in barriers]
+    if any(shuffle.has_changed for shuffle in shuffles):
+        return False
+    for shuffle in shuffles:
+        shuffle.njoined = max(1, shuffle.njoined)
+    return True
 
 
 def forget_barrier(core: Core, barrier: Task) -> None:

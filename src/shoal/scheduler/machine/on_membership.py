@@ -12,6 +12,7 @@ from shoal.protocol.messages import (
     WorkerWelcome,
 )
 from shoal.scheduler.machine.actors import tell_of_lost_actors
+from shoal.scheduler.machine.barriers import may_come_back
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
 from shoal.scheduler.machine.on_looking import watch_members
@@ -165,9 +166,10 @@ def remove_client(core: Core, client: Client) -> None:
 
 def _take_inventory(core: Core, worker: Worker, message: RegisterWorker) -> None:
     """Record the replicas that are of use, and free the others; a fact, not a negotiation."""
+    barriers = core.state.barriers
     for item in message.inventory:
         task = core.state.task_by_id.get(item.task)
-        if task is None or task.key != item.key:
+        if task is None or task.key != item.key or (barriers and not may_come_back(core, task)):
             core.free(worker, item.task)
         else:
             adopt_replica(core, task, worker, item.nbytes)

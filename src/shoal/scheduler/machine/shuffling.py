@@ -162,6 +162,8 @@ def _complete(core: Core, shuffle: Shuffle) -> None:
         return
     for transfer in barrier.dependencies:
         made = shuffle.made[transfer]
+        if made.delivered_digest not in (None, made.digest):
+            shuffle.has_changed = True
         made.delivered_digest = made.digest
         transfer.value = None  # what was kept is to be asked for, and not to be outlived
     shuffle.lost.clear()

@@ -47,6 +47,7 @@ class Shuffle:
         "begun_at",
         "disk_nbytes",
         "epoch",
+        "has_changed",
         "heard_at",
         "hinted",
         "id",
@@ -76,6 +77,7 @@ class Shuffle:
         self.peak_ratio = definition.peak_ratio
         self.epoch = 0  # value of the barrier; no two shuffles or times have the same one
         self.nepochs = 0  # times that it was complete
+        self.has_changed = False  # a transfer gave other rows again, before any output had begun
         self.keeps_inputs = False  # the barrier is in memory, so the transfers' results are needed
         self.made: dict[Task, Made] = {}  # by transfer
         self.located: Raw | None = None  # where its shards are, if that is the same for all who ask

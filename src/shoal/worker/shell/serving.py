@@ -114,6 +114,7 @@ class ReplicaServer:
         values: list[Held] = []
         missing: list[TaskId] = []
         are_on_disk = False
+        must_wait = False
         is_ours = self._is_in(message.epoch)
         for task in message.tasks:
             held = self._look_up(task) if is_ours else None
@@ -121,6 +122,7 @@ class ReplicaServer:
                 missing.append(task)
             else:
                 if type(held.value) is KeptShards:  # in their file they take no memory; here, more
+                    must_wait = must_wait or held.value.is_on_disk
                     held = held._replace(nbytes=held.value.index.nbytes)
                 values.append(held)
                 are_on_disk = are_on_disk or type(held.value) is Spilled
@@ -129,7 +131,7 @@ class ReplicaServer:
         elif connection.scheme == "inproc":
             packed = pack(values, by_reference=True, address=self._address)
             _reply(connection, message, packed, missing, self._address)
-        elif sum([held.nbytes for held in values]) < LARGE_NBYTES:
+        elif not must_wait and sum([held.nbytes for held in values]) < LARGE_NBYTES:
             packed = self._pack(values, connection.peer_address)
             _reply(connection, message, packed, missing, self._address)
         else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from shoal import config
 from shoal.comms import CommClosedError, ConnectError, Connection, connect
 from shoal.comms.cancellation import is_our_cancellation
-from shoal.ids import TaskId
+from shoal.ids import Epoch, TaskId
 from shoal.protocol.answers import Refusal
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import FromWorkerToPeer
@@ -93,7 +93,7 @@ class Shuffles:
         self._worker = worker
         self._loop: asyncio.AbstractEventLoop = worker.loop
         self._refused: dict[tuple[str, int], int] = {}
-        self._located: dict[tuple[str, int], Future[ShardsLocated]] = {}
+        self._located: dict[tuple[str, int, Epoch], Future[ShardsLocated]] = {}
         self._locating = threading.Lock()
         self.patience_seconds = PATIENCE_SECONDS
         """A holder that has not answered for so long is asked whether it is there at all."""
@@ -173,14 +173,15 @@ class Shuffles:
                 taken_back.set_result(None)
 
     def _fetch(self, id: str, output: int, epoch: int, taken_back: Future[None]) -> Fetched:
-        located = self._locate(id, epoch, taken_back)
+        life = self._life
+        located = self._locate(id, epoch, life, taken_back)
         coming: list[Future[list[_Found]]] = []
         here: list[ShardHolder] = []
         for holder in located.holders:
             if holder.address == self.address:
                 here.append(holder)
             else:
-                coming.append(self._begin(id, self._ask(id, output, holder)))
+                coming.append(self._begin(id, self._ask(id, output, holder, life)))
         found: list[_Found] = []
         missing: list[TaskId] = []
         unreachable: list[str] = []
@@ -198,7 +199,7 @@ class Shuffles:
                 unreachable += error.unreachable
                 lacking += error.lacking
         if missing:
-            self._forget(id, epoch)
+            self._forget(id, epoch, life)
             raise ShardsUnavailable(missing, unreachable=unreachable, lacking=lacking)
         return self._fetched(id, located, found)
 
@@ -215,13 +216,18 @@ class Shuffles:
         buffers = [one.content for one in found if memoryview(one.content).nbytes]
         return Fetched(buffers, sum([one.nrows for one in found]))
 
-    def _locate(self, id: str, epoch: int, taken_back: Future[None]) -> ShardsLocated:
+    @property
+    def _life(self) -> Epoch:
+        """Of the scheduler: another one counts tasks, and epochs of shuffles, from the start."""
+        return self._feed.machine.state.epoch
+
+    def _locate(self, id: str, epoch: int, life: Epoch, taken_back: Future[None]) -> ShardsLocated:
         """Where the shards are; asked once, however many threads want to know."""
         with self._locating:
-            locating = self._located.get((id, epoch))
+            locating = self._located.get((id, epoch, life))
             if locating is None:
                 locating = self._begin(id, self._ask_scheduler(id, epoch))
-                self._located[id, epoch] = locating
+                self._located[id, epoch, life] = locating
                 while len(self._located) > NLOCATED_MAX:
                     del self._located[next(iter(self._located))]
         try:
@@ -230,29 +236,30 @@ class Shuffles:
         except RunTakenBack:
             raise  # others may wait for the answer
         except BaseException:
-            self._forget(id, epoch)
+            self._forget(id, epoch, life)
             raise
 
-    def _forget(self, id: str, epoch: int) -> None:
+    def _forget(self, id: str, epoch: int, life: Epoch) -> None:
         """It is to be asked anew."""
         with self._locating:
-            self._located.pop((id, epoch), None)
+            self._located.pop((id, epoch, life), None)
 
     async def _ask_scheduler(self, id: str, epoch: int) -> ShardsLocated:
         link = self._feed.link
         located: ShardsLocated = await link.call(lambda request: LocateShards(request, id, epoch))
         return located
 
-    async def _ask(self, id: str, output: int, holder: ShardHolder) -> list[_Found]:
+    async def _ask(self, id: str, output: int, holder: ShardHolder, life: Epoch) -> list[_Found]:
         """What another worker has for an output partition.
+
+        `life`: of the scheduler, in which its transfers have these numbers.
 
         Raises:
             ShardsUnavailable: it lacks some of it, or can't be reached.
         """
-        epoch = self._feed.machine.state.epoch
 
         def make(request: int) -> FetchShards:
-            return FetchShards(request, id, holder.transfers, output, epoch, holder.digests)
+            return FetchShards(request, id, holder.transfers, output, life, holder.digests)
 
         try:
             answer, buffers = await self._ask_patiently(holder.address, make)
