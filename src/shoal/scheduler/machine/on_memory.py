@@ -16,6 +16,7 @@ from shoal.scheduler.machine.admitting import (
 )
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.model.demands import is_demanding
 from shoal.scheduler.model.entities import NO_RUN, QUEUED, Prefix, Task, Weight, Worker
 from shoal.scheduler.model.estimates import footprint_bytes, learn_footprint
 from shoal.scheduler.model.state import SchedulerState
@@ -167,7 +168,10 @@ def memory_adds_up(state: SchedulerState) -> Iterator[str]:
             yield f"{prefix!r} waits for memory, of which everybody has enough"
         has_some[prefix] = has_some.get(prefix, False) or queue.peek() is not None
     for prefix, is_there in has_some.items():
-        if not is_there and prefix.ntasks[QUEUED]:
+        if not is_there and any(
+            task.state == QUEUED and task.prefix is prefix and not is_demanding(task.options)
+            for task in state.tasks.values()
+        ):  # what is demanding waits in a line of its own
             yield f"{prefix!r} has queued tasks, and none where they wait for memory"
     queuing = LateBinding(state.settings)
     workers = [worker for worker in state.workers.values() if worker.takes_work]
