@@ -136,6 +136,9 @@ class ArrayExchange(Exchange):
             raise P2PConsistencyError(self.id, "several axes are of unknown size")
         return _Part(offsets, np.frombuffer(body, self._raw_dtype).reshape(shape))
 
+    def nrows_of(self, value: Any) -> int:
+        return math.prod(value.shape)
+
     def output_bytes(self, nbytes: int) -> int:
         """What `join` takes at its peak for shards of so many bytes, those not counted."""
         return nbytes if self._raw_dtype is not None else 3 * nbytes

@@ -6,6 +6,11 @@ from shoal.errors import Reschedule, ShoalError
 from shoal.ids import TaskId
 from shoal.units import format_nbytes
 
+_OTHER_WAYS = (
+    "or choose another way: dask.config.set({'dataframe.shuffle.method': 'tasks'}), "
+    "rechunk(method='tasks')."
+)
+
 
 class NotInShuffle(ShoalError, RuntimeError):
     """A task of a shuffle runs without what it needs to know of that shuffle."""
@@ -18,8 +23,7 @@ class NotInShuffle(ShoalError, RuntimeError):
         return (
             f"A task of the shuffle {self.id!r} runs outside of a cluster, or was sent without its "
             "specification: shuffle_method='p2p' requires the distributed scheduler.\n"
-            "Create a Client and compute with it, or choose another way: "
-            "dask.config.set({'dataframe.shuffle.method': 'tasks'}), rechunk(method='tasks')."
+            f"Create a Client and compute with it, {_OTHER_WAYS}"
         )
 
 
@@ -214,8 +218,7 @@ class BarrierWasRun(ShoalError, RuntimeError):
             f"The barrier of the shuffle {self.id!r} was run as a task, which shoal's scheduler "
             "completes by itself: shuffle_method='p2p' requires the distributed scheduler, and a "
             "graph that is sent as the Client of shoal sends it.\n"
-            "Compute with that client, or choose another way: "
-            "dask.config.set({'dataframe.shuffle.method': 'tasks'}), rechunk(method='tasks')."
+            f"Compute with that client, {_OTHER_WAYS}"
         )
 
 

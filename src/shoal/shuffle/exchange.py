@@ -6,7 +6,6 @@ An *exchange* says how: it is part of each task that takes part in a shuffle, by
 
 from __future__ import annotations
 
-import math
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,7 +71,7 @@ class Exchange(ABC):
 
     def nrows_of(self, value: Any) -> int:
         """How many rows `join` has made, or elements of an array: as many as its shards have."""
-        return math.prod(value.shape) if self.kind == "array" else len(value)
+        return len(value)
 
     def output_bytes(self, nbytes: int) -> int:
         """What `join` takes at its peak for shards of so many bytes, those not counted."""

@@ -74,6 +74,14 @@ def cut(
     scene.finish(key, on=on, nth=nth)
 
 
+def all_cut(scene: Scene) -> None:
+    """The shuffle `s` of two by two: a has the shards of t0, b those of t1."""
+    scene.workers("a", "b")
+    submit_shuffle(scene)
+    cut(scene, "t0")
+    cut(scene, "t1")
+
+
 def join(scene: Scene, key: str, output: int, *, of: str = "s", nbytes: int = 20) -> None:
     """An unpack has all its rows, and ends."""
     worker, task, run = scene.run(key)

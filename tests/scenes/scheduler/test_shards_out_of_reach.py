@@ -3,7 +3,15 @@
 import pytest
 
 from tests.scenes.scheduler.scene import Scene
-from tests.scenes.scheduler.shuffling import cut, define, epoch, join, locate, submit_shuffle
+from tests.scenes.scheduler.shuffling import (
+    all_cut,
+    cut,
+    define,
+    epoch,
+    join,
+    locate,
+    submit_shuffle,
+)
 
 
 @pytest.fixture
@@ -59,10 +67,7 @@ def test_an_output_that_finds_a_holder_out_of_reach_is_tried_by_another_worker(
 
 def test_the_only_other_worker_is_believed_at_once(scene: Scene) -> None:
     """There is no second one that could say so too."""
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     scene.take()
     scene.unavailable("u0", "t1", unreachable=["b"], on="a")
     assert scene.state("t1") == "processing"
@@ -71,10 +76,7 @@ def test_the_only_other_worker_is_believed_at_once(scene: Scene) -> None:
 
 def test_of_two_that_cannot_reach_each_other_the_first_that_says_so_goes_on(scene: Scene) -> None:
     """Else each would make again what the other has, and both would lose it again."""
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     scene.unavailable("u0", "t1", unreachable=["b"], on="a")
     scene.unavailable("u1", "t0", unreachable=["a"], on="b")
     assert scene.state("t0") == "memory"

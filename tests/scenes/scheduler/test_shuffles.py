@@ -10,6 +10,7 @@ from shoal.protocol.shuffles import ShardsMade
 from tests.scenes.scheduler.scene import Scene
 from tests.scenes.scheduler.shuffling import (
     GIB,
+    all_cut,
     cut,
     define,
     epoch,
@@ -40,10 +41,7 @@ def test_a_barrier_is_run_by_nobody_and_its_value_is_its_epoch(scene: Scene) -> 
 def test_shards_are_kept_until_the_last_output_is_made(scene: Scene) -> None:
     """The transfers have done what they were for once the barrier is in memory, and yet they stay;
     with the last unpack the barrier goes, and they with it."""
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     scene.take()
     join(scene, "u0", 0)
     assert scene.take() == ["c: u0 in memory at a"]
@@ -96,10 +94,7 @@ def test_a_loss_before_the_barrier_was_complete_is_any_loss(scene: Scene) -> Non
 
 def test_a_copy_of_the_shards_is_as_good_as_they_are(scene: Scene) -> None:
     """b got a copy of t0 before a left: nothing is run again, and b names itself."""
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     scene.holds("b", "t0", nbytes=20)
     scene.take()
     scene.lose("a", expected=True)
@@ -148,10 +143,7 @@ def test_who_asks_in_an_epoch_that_is_over_is_refused(scene: Scene) -> None:
 
 def test_shards_that_a_holder_lacks_are_made_again_though_they_are_no_input(scene: Scene) -> None:
     """u0 runs on b, and a has no shards of t0 for it: its replica there counts no more."""
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     scene.take()
     scene.unavailable("u1", "t0", lacking=["a"])
     assert scene.take() == ["b: run t0 #2", "a: free t0"]
@@ -174,10 +166,7 @@ def test_of_several_copies_only_that_of_who_lacks_the_shards_is_dropped(scene: S
 
 def test_a_run_of_an_epoch_that_is_over_does_not_count_as_a_failed_fetch(scene: Scene) -> None:
     """However often shards are lost, nothing was out of reach."""
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     scene.unavailable("u1")
     assert scene.task("u1").nfetch_failures == 0
     assert scene.run("u1", nth=2)
@@ -201,10 +190,7 @@ def test_other_rows_after_outputs_were_made_are_an_error_that_names_the_input(
     scene: Scene,
 ) -> None:
     """u0 has rows of the first t0.  The second t0 has others, so u1 would not fit to it."""
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     join(scene, "u1", 1)
     scene.take()
     scene.lose("a")
@@ -218,10 +204,7 @@ def test_other_rows_after_outputs_were_made_are_an_error_that_names_the_input(
 
 def test_other_rows_while_an_output_is_being_made_are_an_error_too(scene: Scene) -> None:
     """u1 may have fetched the shards of the first t0 already."""
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     assert scene.take()[-1] == "b: run u1 #1 (s inline)"
     scene.lose("a")
     cut(scene, "t0", digest=8)
@@ -230,10 +213,7 @@ def test_other_rows_while_an_output_is_being_made_are_an_error_too(scene: Scene)
 
 def test_other_rows_before_any_output_has_begun_do_no_harm(scene: Scene) -> None:
     """There is nothing that they would not fit to."""
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     scene.unavailable("u0", "t1", lacking=["b"], on="a")
     scene.unavailable("u1", "t1", lacking=["b"], on="b")
     scene.lose("b")
@@ -243,10 +223,7 @@ def test_other_rows_before_any_output_has_begun_do_no_harm(scene: Scene) -> None
 
 
 def test_the_same_rows_made_again_are_no_error(scene: Scene) -> None:
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     join(scene, "u1", 1)
     scene.lose("a")
     cut(scene, "t0")
@@ -255,10 +232,7 @@ def test_the_same_rows_made_again_are_no_error(scene: Scene) -> None:
 
 
 def test_cancelled_outputs_let_go_of_the_shards(scene: Scene) -> None:
-    scene.workers("a", "b")
-    submit_shuffle(scene)
-    cut(scene, "t0")
-    cut(scene, "t1")
+    all_cut(scene)
     scene.take()
     scene.cancel("u0", "u1")
     assert "a: free t0" in scene.take()

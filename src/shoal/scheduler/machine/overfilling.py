@@ -112,11 +112,24 @@ def _note_place(core: Core, task: Task, seen: LastSeen, nbytes: int, limit: int)
     """Memory was full there, as the task ran."""
     over = core.state.footprints.overfilled.setdefault(task, Overfilled())
     over.places = [*over.places[1 - PLACES_KEPT :], (seen.address, nbytes, limit)]
-    if seen.nblamed == 1 and _had_room_without(core, seen, nbytes, limit):
-        over.nbeside += 1
-    elif seen.nblamed == 1:
-        over.nalone += 1
+    if _count(core, over, seen, (nbytes, limit), 1):
         over.roomiest_bytes = max(over.roomiest_bytes, seen.empty_bytes)
+
+
+def _count(
+    core: Core, over: Overfilled, seen: LastSeen, place: tuple[int, int], ntimes: int
+) -> bool:
+    """It was full there once more, or, for -1, it was not after all; `place`: bytes and limit.
+
+    Returns whether it counts against the task: it ran alone, and nothing else could have gone.
+    """
+    if seen.nblamed != 1:
+        return False
+    if _had_room_without(core, seen, *place):
+        over.nbeside += ntimes
+        return False
+    over.nalone += ntimes
+    return True
 
 
 def _forget_place(core: Core, task: Task, seen: LastSeen) -> None:
@@ -127,10 +140,7 @@ def _forget_place(core: Core, task: Task, seen: LastSeen) -> None:
         return
     place = next(p for p in reversed(over.places) if p[0] == seen.address)
     over.places.remove(place)
-    if seen.nblamed == 1 and _had_room_without(core, seen, place[1], place[2]):
-        over.nbeside -= 1
-    elif seen.nblamed == 1:
-        over.nalone -= 1
+    _count(core, over, seen, place[1:], -1)
     if not over.places:
         del overfilled[task]
 

@@ -162,8 +162,7 @@ def _complete(core: Core, shuffle: Shuffle) -> None:
         return
     for transfer in barrier.dependencies:
         made = shuffle.made[transfer]
-        if made.delivered_digest not in (None, made.digest):
-            shuffle.has_changed = True
+        shuffle.has_changed = shuffle.has_changed or made.has_changed
         made.delivered_digest = made.digest
         transfer.value = None  # what was kept is to be asked for, and not to be outlived
     shuffle.lost.clear()
@@ -208,18 +207,14 @@ def _contradiction(shuffle: Shuffle) -> Exception | None:
     if len(barrier.dependencies) != shuffle.ninputs:
         what = f"{len(barrier.dependencies)} of {shuffle.ninputs} input partitions were submitted"
         return P2PIllegalStateError(shuffle.id, what)
-    changed = [
-        (transfer, made)
-        for transfer, made in shuffle.made.items()
-        if made.delivered_digest not in (None, made.digest)
-    ]
-    if not changed or not _has_begun(shuffle):
+    changed = next((transfer for transfer, made in shuffle.made.items() if made.has_changed), None)
+    if changed is None or not _has_begun(shuffle):
         return None
-    transfer, made = changed[0]
+    number = shuffle.made[changed].input_partition
     return P2PConsistencyError(
         shuffle.id,
-        f"input partition {made.input_partition} ({to_text(transfer.key)!r}) gave different rows "
-        "when it was computed again, and output partitions had begun with those that it gave "
+        f"input partition {number} ({to_text(changed.key)!r}) gave different rows when it "
+        "was computed again, and output partitions had begun with those that it gave "
         "before; make it deterministic (seed what is random, sort what comes in any order), or "
         "persist it before the shuffle",
     )

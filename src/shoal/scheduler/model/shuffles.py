@@ -37,6 +37,11 @@ class Made:
         self.digest = digest  # which row went where
         self.delivered_digest: int | None = None  # that of the epoch before, if there was one
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether rows go elsewhere than they went in the epoch before."""
+        return self.delivered_digest not in (None, self.digest)
+
 
 class Shuffle:
     """One barrier, what comes before and what comes after it."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,35 +92,20 @@ class _Room:
         self._nbytes = 0
         self._changed = asyncio.Condition()
 
-    def of(self, nbytes: int) -> _Place:
-        """So many bytes, once there is room for them; something always has."""
-        return _Place(self, nbytes)
-
-    async def enter(self, nbytes: int) -> None:
+    @asynccontextmanager
+    async def of(self, nbytes: int) -> AsyncIterator[None]:
+        """So many bytes, once there is room for them, which for something there always is."""
         async with self._changed:
             await self._changed.wait_for(
                 lambda: not self._nbytes or self._nbytes + nbytes <= self.nbytes_max
             )
             self._nbytes += nbytes
-
-    async def leave(self, nbytes: int) -> None:
-        self._nbytes -= nbytes
-        async with self._changed:
-            self._changed.notify_all()
-
-
-class _Place:
-    """Some of that room, for as long as the block lasts."""
-
-    def __init__(self, room: _Room, nbytes: int) -> None:
-        self._room = room
-        self._nbytes = nbytes
-
-    async def __aenter__(self) -> None:
-        await self._room.enter(self._nbytes)
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self._room.leave(self._nbytes)
+        try:
+            yield
+        finally:
+            self._nbytes -= nbytes
+            async with self._changed:
+                self._changed.notify_all()
 
 
 def _reply(
