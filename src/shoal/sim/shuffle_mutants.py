@@ -56,7 +56,7 @@ OF_SHUFFLES: Final = (
     Mutant(
         "outputs may be of other rows than those before",
         "shoal.scheduler.machine.shuffling",
-        "    if not changed or not _has_begun(shuffle):\n",
+        "    if changed is None or not _has_begun(shuffle):\n",
         "    if True:\n",
     ),
     Mutant(

@@ -21,6 +21,28 @@ def test_a_task_runs_next_to_its_largest_input(scene: Scene) -> None:
     assert scene.take()[-1] == "b: run z #1 (x from a)"
 
 
+def test_a_table_that_all_need_pulls_no_task_away_from_its_large_input(scene: Scene) -> None:
+    """Ten blocks on each of two workers, and the table on a: only the table moves."""
+    scene.workers("a", "b")
+    homes = {f"block{number}": "ab"[number % 2] for number in range(20)}
+    for key, home in homes.items():
+        scene.submit(**{key: []}, options=TaskOptions(workers=[home]))
+        scene.finish(key, nbytes=4 << 20)
+    scene.submit(table=[], options=TaskOptions(workers=["a"]))
+    scene.finish("table", nbytes=4 << 20)
+    scene.take()
+
+    scene.submit(**{f"sum-{block}": [block, "table"] for block in homes})
+    waiting = list(homes)
+    while waiting:
+        began = [block for block in waiting if scene.task(f"sum-{block}").run]
+        assert began
+        for block in began:
+            assert scene.run(f"sum-{block}")[0].name == homes[block]
+            scene.finish(f"sum-{block}")
+            waiting.remove(block)
+
+
 def test_a_busy_holder_loses_against_the_least_loaded(scene: Scene) -> None:
     """x is on a, where a second of work waits; it takes far less to bring it to b."""
     scene.workers("a", "b")

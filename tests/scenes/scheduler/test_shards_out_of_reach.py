@@ -74,6 +74,23 @@ def test_the_only_other_worker_is_believed_at_once(scene: Scene) -> None:
     assert place(scene, "t1") == "a"
 
 
+def test_what_a_failed_output_was_told_is_believed_for_the_others() -> None:
+    """Neither gets the shards on d in one attempt; the third output does not ask d for them."""
+    scene = Scene(fetch_attempts_max=1)
+    scene.workers("a", "b", "d")
+    submit_shuffle(scene, ninputs=3, noutputs=3)
+    for key in ("t0", "t1", "t2"):
+        cut(scene, key, nbytes=(1, 1, 1))
+    holder = scene.run("t2")[0].name
+    outputs = {place(scene, key): key for key in ("u0", "u1", "u2")}
+    for asker in [name for name in ("a", "b", "d") if name != holder]:
+        scene.unavailable(outputs[asker], "t2", unreachable=[holder])
+        assert scene.state(outputs[asker]) == "erred"
+    assert scene.state("t2") == "processing"
+    assert place(scene, "t2") != holder
+    assert list(scene.machine.state.avoided) == [scene.task("t2")]
+
+
 def test_of_two_that_cannot_reach_each_other_the_first_that_says_so_goes_on(scene: Scene) -> None:
     """Else each would make again what the other has, and both would lose it again."""
     all_cut(scene)

@@ -10,7 +10,7 @@ from typing import Final
 
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import lose_replica
-from shoal.scheduler.model.entities import RELEASED, Task, Worker
+from shoal.scheduler.model.entities import ERRED, RELEASED, Task, Worker
 
 WITNESSES_MIN: Final = 2
 """Workers that can't reach a holder of shards, until it is taken to be out of reach of all."""
@@ -52,7 +52,7 @@ def distrust_holders(
     if unreachable and barriers:
         cut_off = [holder for holder in unreachable if _is_cut_off(core, holder, asker)]
         is_unpack = any(dependency in barriers for dependency in task.dependencies)
-        if is_unpack and len(cut_off) < len(unreachable):
+        if is_unpack and task.state != ERRED and len(cut_off) < len(unreachable):
             core.state.avoided.setdefault(task, {})[asker] = None  # others may reach them
     for dependency in missing:
         given_up: Sequence[Worker] = ()

@@ -115,8 +115,9 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
         keys = [dependency.key for dependency in missing if dependency is not None]
         error = InputsUnreachable(task.key, keys, worker.address, attempts_max)
         fail(core, task, to_failure(error, task.key, worker.address))
-        return
-    wait_again(core, task)
+    else:
+        wait_again(core, task)
+    # What a failed task was told is true for the others, too.
     lacking = [core.state.workers.get(address) for address in message.lacking]
     there = [dependency for dependency in missing if dependency is not None]
     distrust_holders(core, task, worker, there, unreachable, lacking)
