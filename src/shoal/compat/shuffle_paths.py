@@ -14,6 +14,7 @@ _BARRIER: Final = homes_of(("shoal.shuffle.graph", "P2PBarrierTask, barrier_key,
 _SCHEDULERS: Final = homes_of(("shoal.observe.extensions", "Shuffles as ShuffleSchedulerPlugin"))
 _WORKERS: Final = homes_of(("shoal.compat.unbuilt", "ShuffleWorkerPlugin"))
 _RECHUNK: Final = homes_of(("shoal.shuffle.rechunk", "rechunk_p2p"))
+_RUNS: Final = homes_of(("shoal.compat.unbuilt", "ShuffleRun"))
 
 SHUFFLE_PATHS: Final[dict[str, dict[str, str]]] = {
     "distributed.shuffle": _RECHUNK | _SCHEDULERS | _WORKERS,
@@ -21,12 +22,14 @@ SHUFFLE_PATHS: Final[dict[str, dict[str, str]]] = {
     "distributed.shuffle._core": _ERRORS
     | _NAMES
     | _BARRIER
+    | _RUNS
     | homes_of(
         ("shoal.shuffle.exchange", "Exchange as ShuffleSpec"),
         ("shoal.shuffle.graph", "id_from_key"),
     ),
     "distributed.shuffle._exceptions": _ERRORS
     | homes_of(("shoal.shuffle.errors", "P2PIllegalStateError")),
+    "distributed.shuffle._limiter": homes_of(("shoal.compat.unbuilt", "ResourceLimiter")),
     "distributed.shuffle._merge": _NAMES
     | homes_of(("shoal.shuffle.graph", "merge_transfer, merge_unpack, shuffle_transfer")),
     "distributed.shuffle._rechunk": _NAMES
@@ -36,6 +39,7 @@ SHUFFLE_PATHS: Final[dict[str, dict[str, str]]] = {
         ("shoal.shuffle.arrays", "ArrayExchange as ArrayRechunkSpec"),
         ("shoal.shuffle.graph", "rechunk_transfer, rechunk_unpack"),
         ("shoal.shuffle.rechunk", "RechunkLayer as P2PRechunkLayer"),
+        ("shoal.compat.unbuilt", "ArrayRechunkRun, Split, _calculate_prechunking, split_axes"),
     ),
     "distributed.shuffle._scheduler_plugin": _SCHEDULERS,
     "distributed.shuffle._shuffle": _NAMES

@@ -8,6 +8,9 @@ from typing import Any, Final, NoReturn
 from shoal.compat.homes import HOMES, PAGE, Unbuilt
 from shoal.errors import UnsupportedOption
 
+_SHUFFLES: Final = "How far shuffles are is shown by scheduler.extensions['shuffle']."
+_RECHUNKS: Final = "Use array.rechunk(chunks, method='p2p')."
+
 UNBUILT: Final[dict[str, str]] = {
     name: home.remedy for name, home in HOMES.items() if isinstance(home, Unbuilt)
 } | {
@@ -15,8 +18,13 @@ UNBUILT: Final[dict[str, str]] = {
     "FutureState": "A future's state is future.status.",
     "SchedulerState": "What a scheduler knows is shown by scheduler.tasks and scheduler.workers, "
     "in client.run_on_scheduler(function), whose argument is `dask_scheduler`.",
-    "ShuffleWorkerPlugin": "Workers decide nothing in shuffles; how far those are is shown by "
-    "scheduler.extensions['shuffle'].",
+    "ArrayRechunkRun": _SHUFFLES,
+    "ResourceLimiter": "What a worker keeps in memory for shuffles is bounded by its memory limit.",
+    "ShuffleRun": _SHUFFLES,
+    "ShuffleWorkerPlugin": f"Workers decide nothing in shuffles.  {_SHUFFLES}",
+    "Split": _RECHUNKS,
+    "_calculate_prechunking": _RECHUNKS,
+    "split_axes": _RECHUNKS,
     "scatter_to_workers": "Use client.scatter(values, workers=[...]).",
 }
 """Name → what to do instead.  A name that comes to be has a home in `homes.py` instead.

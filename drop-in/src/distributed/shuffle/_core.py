@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from shoal.shuffle.errors import P2POutOfDiskError as P2POutOfDiskError
     from shoal.shuffle.errors import ShuffleClosedError as ShuffleClosedError
     from shoal.shuffle.graph import ShuffleId as ShuffleId
+    from shoal.compat.unbuilt import ShuffleRun as ShuffleRun
     from shoal.shuffle.exchange import Exchange as ShuffleSpec
     from shoal.shuffle.graph import barrier_key as barrier_key
     from shoal.shuffle.graph import id_from_key as id_from_key
     from shoal.shuffle.graph import p2p_barrier as p2p_barrier
 
-    __all__ = ['P2PBarrierTask', 'P2PConsistencyError', 'P2POutOfDiskError', 'ShuffleClosedError', 'ShuffleId', 'ShuffleSpec', 'barrier_key', 'id_from_key', 'p2p_barrier']
+    __all__ = ['P2PBarrierTask', 'P2PConsistencyError', 'P2POutOfDiskError', 'ShuffleClosedError', 'ShuffleId', 'ShuffleRun', 'ShuffleSpec', 'barrier_key', 'id_from_key', 'p2p_barrier']
 
 become(__name__)

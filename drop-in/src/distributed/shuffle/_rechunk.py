@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
+    from shoal.compat.unbuilt import ArrayRechunkRun as ArrayRechunkRun
     from shoal.shuffle.arrays import ArrayExchange as ArrayRechunkSpec
     from shoal.shuffle.graph import P2PBarrierTask as P2PBarrierTask
     from shoal.shuffle.rechunk import RechunkLayer as P2PRechunkLayer
     from shoal.shuffle.graph import ShuffleId as ShuffleId
+    from shoal.compat.unbuilt import Split as Split
+    from shoal.compat.unbuilt import _calculate_prechunking as _calculate_prechunking
     from shoal.shuffle.graph import barrier_key as barrier_key
     from shoal.shuffle.graph import p2p_barrier as p2p_barrier
     from shoal.shuffle.rechunk import rechunk_p2p as rechunk_p2p
     from shoal.shuffle.graph import rechunk_transfer as rechunk_transfer
     from shoal.shuffle.graph import rechunk_unpack as rechunk_unpack
+    from shoal.compat.unbuilt import split_axes as split_axes
 
-    __all__ = ['ArrayRechunkSpec', 'P2PBarrierTask', 'P2PRechunkLayer', 'ShuffleId', 'barrier_key', 'p2p_barrier', 'rechunk_p2p', 'rechunk_transfer', 'rechunk_unpack']
+    __all__ = ['ArrayRechunkRun', 'ArrayRechunkSpec', 'P2PBarrierTask', 'P2PRechunkLayer', 'ShuffleId', 'Split', 'barrier_key', 'p2p_barrier', 'rechunk_p2p', 'rechunk_transfer', 'rechunk_unpack', 'split_axes']
 
 become(__name__)
