@@ -288,7 +288,6 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("workers to avoid", state.avoided),
         ("barriers of shuffles", state.barriers),
         ("shuffles", state.shuffles),
-        ("shuffles that were defined", state.defined),
         ("copies on their way", state.copies.on_way),
         ("goals for copies", state.copies.goals),
         ("retirements", state.copies.retiring),

@@ -48,12 +48,6 @@ OF_SHUFFLES: Final = (
         "    if False:\n",
     ),
     Mutant(
-        "what a client has defined and not submitted outlives it",
-        "shoal.scheduler.machine.shuffling",
-        "    client_gone=drop_defined,\n",
-        "",
-    ),
-    Mutant(
         "outputs may be of other rows than those before",
         "shoal.scheduler.machine.shuffling",
         "    if changed is None or not _has_begun(shuffle):\n",

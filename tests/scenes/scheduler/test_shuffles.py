@@ -240,17 +240,14 @@ def test_cancelled_outputs_let_go_of_the_shards(scene: Scene) -> None:
 
 
 def test_a_client_that_goes_takes_its_shuffles_along(scene: Scene) -> None:
-    """Those that it has submitted, and those that it has defined only."""
     scene.workers("a")
     submit_shuffle(scene)
-    define(scene, "later", 2, {"x": 0})
     cut(scene, "t0")
     cut(scene, "t1")
     scene.lose_client()
     state = scene.machine.state
     assert not state.barriers
     assert not state.shuffles
-    assert not state.defined
     assert scene.state("t0") == "forgotten"
 
 
@@ -259,12 +256,27 @@ def test_two_clients_share_one_shuffle(scene: Scene) -> None:
     scene.workers("a", "b")
     submit_shuffle(scene)
     submit_shuffle(scene, client="d")
-    assert not scene.machine.state.defined
+    assert not any(client.defined for client in scene.machine.state.clients.values())
     cut(scene, "t0")
     cut(scene, "t1")
     scene.lose_client("c")
     assert scene.state("s") == "memory"
     assert scene.state("u0") == "processing"
+
+
+def test_what_one_client_has_defined_is_there_when_it_submits_though_another_was_first(
+    scene: Scene,
+) -> None:
+    """Both define the same; that of c is over and forgotten before d submits."""
+    scene.workers("a")
+    define(scene, "s", 1, {"u0": 0}, client="d")
+    submit_shuffle(scene, ninputs=1, noutputs=1)
+    cut(scene, "t0", nbytes=(1,))
+    join(scene, "u0", 0)
+    scene.release("u0")
+    assert scene.state("s") == "forgotten"
+    scene.submit("d", wanted=["u0"], t0=[], s=["t0"], u0=["s"])
+    assert scene.task("s") in scene.machine.state.barriers
 
 
 def test_a_failed_transfer_fails_the_outputs_with_its_own_error(scene: Scene) -> None:

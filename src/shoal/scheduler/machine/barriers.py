@@ -8,18 +8,20 @@ again.  What has joined its shards by then stays as it is.
 from collections.abc import Sequence
 
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.model.entities import MEMORY, RELEASED, WAITING, Task, Worker
+from shoal.scheduler.model.entities import MEMORY, RELEASED, WAITING, Client, Task, Worker
 from shoal.scheduler.model.shuffles import Shuffle
 
 
-def bind(core: Core, tasks: Sequence[Task]) -> None:
-    """Of tasks that a client has just submitted, those are barriers that it has defined before."""
+def bind(core: Core, client: Client, tasks: Sequence[Task]) -> None:
+    """Of tasks that a client has just submitted, those are barriers that it has defined before.
+
+    What another client has defined stays: the barrier may be over by the time that it submits.
+    """
     state = core.state
     for task in tasks:
-        defined = state.defined.pop(task.key, None)
-        if defined is None or task in state.barriers or task.state not in (RELEASED, WAITING):
+        definition = client.defined.pop(task.key, None)
+        if definition is None or task in state.barriers or task.state not in (RELEASED, WAITING):
             continue
-        definition = defined.definition
         if definition.id in state.shuffles:  # of another barrier, though ids are made of what it is
             continue
         state.barriers[task] = state.shuffles[definition.id] = Shuffle(definition, task)

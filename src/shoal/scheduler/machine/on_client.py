@@ -91,8 +91,8 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
         elif task.options.actor and task.state == RELEASED:
             task.nbytes = -1  # another one is asked for
         tasks.append(task)
-    if core.state.defined:
-        bind(core, tasks)
+    if client.defined:
+        bind(core, client, tasks)
     first = message.first
     wanted: Iterable[int] = range(len(tasks)) if message.wanted is None else message.wanted
     for index in wanted:

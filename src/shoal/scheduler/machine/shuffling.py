@@ -40,7 +40,7 @@ from shoal.scheduler.model.entities import (
     Task,
     Worker,
 )
-from shoal.scheduler.model.shuffles import LANE_BYTES, Defined, Made, Shuffle
+from shoal.scheduler.model.shuffles import LANE_BYTES, Made, Shuffle
 from shoal.scheduler.model.state import SchedulerState
 from shoal.shuffle.errors import P2PConsistencyError, P2PIllegalStateError, ShuffleStale
 
@@ -56,7 +56,7 @@ def on_define_shuffles(core: Core, client: Client, message: DefineShuffles) -> N
     for definition in message.shuffles:
         if definition.ninputs < 0 or definition.noutputs < 0:
             raise ProtocolError("DefineShuffles has fewer than no partitions")
-        core.state.defined[definition.barrier] = Defined(client, definition)
+        client.defined[definition.barrier] = definition
 
 
 def on_shards_made(core: Core, worker: Worker, message: ShardsMade) -> None:
@@ -257,13 +257,6 @@ def _note_time(core: Core, shuffle: Shuffle) -> None:
     shuffle.heard_at = core.now
 
 
-def drop_defined(core: Core, client: Client) -> None:
-    """The client has gone, and submits nothing more."""
-    defined = core.state.defined
-    for key in [key for key, one in defined.items() if one.client is client]:
-        del defined[key]
-
-
 def _has_others_located(shuffle: Shuffle) -> bool:
     """Whether those who ask are told of holders that there were, and are not any more."""
     if shuffle.located is None or shuffle.barrier.state != MEMORY:
@@ -297,9 +290,6 @@ def barriers_agree(state: SchedulerState) -> Iterator[str]:
                     yield f"{barrier!r} is in memory, and nobody knows what {transfer!r} cut"
     if len(state.barriers) != len(state.shuffles):
         yield f"there are {len(state.barriers)} barriers of {len(state.shuffles)} shuffles"
-    for defined in state.defined.values():
-        if state.clients.get(defined.client.id) is not defined.client:
-            yield f"{defined.definition.id!r} was defined by {defined.client}, which has gone"
 
 
 HANDLERS = Handlers(
@@ -309,6 +299,5 @@ HANDLERS = Handlers(
         ShardsJoined: on_shards_joined,
         LocateShards: on_locate_shards,
     },
-    client_gone=drop_defined,
     invariant=barriers_agree,
 )

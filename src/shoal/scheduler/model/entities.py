@@ -9,6 +9,7 @@ from typing import Final
 from shoal.ids import ClientId, ClientTaskId, CodeId, Key, RunId, TaskId, WorkerId
 from shoal.protocol.messages import Failure, Message, TaskOptions
 from shoal.protocol.questions import WorkerIdentity
+from shoal.protocol.shuffles import ShuffleDefinition
 
 # The states of a task.  Plain strings, because people read them.
 RELEASED: Final = "released"  # known, not in memory, and nothing is done about it
@@ -395,6 +396,7 @@ class Client:
 
     __slots__ = (
         "codes",
+        "defined",
         "heard_at",
         "held",
         "id",
@@ -416,6 +418,7 @@ class Client:
         """Graph still arriving -> urgency -> place of its next task; None: of any urgency."""
         self.share = 1.0  # weight that it asks for beside other clients
         self.codes: dict[CodeId, Code] = {}
+        self.defined: dict[Key, ShuffleDefinition] = {}  # barriers that it is about to submit
         self.topics: dict[str, None] = {}  # of which it hears
         self.outbox: list[Message] = []
 

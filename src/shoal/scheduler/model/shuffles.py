@@ -5,25 +5,18 @@ says is added in one go, however many output partitions there are.
 """
 
 from struct import unpack
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Raw
 
 from shoal.ids import Key
 from shoal.protocol.shuffles import ShuffleDefinition
-from shoal.scheduler.model.entities import MEMORY, WAITING, Client, Task
+from shoal.scheduler.model.entities import MEMORY, WAITING, Task
 
 LANE_BYTES: Final = 8
 """Of one output partition, in `Shuffle.lanes` and on the wire."""
 
 NO_OUTPUTS: Final[dict[Key, int]] = {}
-
-
-class Defined(NamedTuple):
-    """A shuffle whose barrier is still to come, and who is about to submit it."""
-
-    client: Client
-    definition: ShuffleDefinition
 
 
 class Made:

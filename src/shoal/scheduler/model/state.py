@@ -31,7 +31,7 @@ from shoal.scheduler.model.reduction import Reduction
 from shoal.scheduler.model.restarts import Restart
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.shares import Shares
-from shoal.scheduler.model.shuffles import Defined, Shuffle
+from shoal.scheduler.model.shuffles import Shuffle
 from shoal.scheduler.model.topics import Forwarding, Topic
 from shoal.scheduler.model.ways import Ways
 
@@ -118,7 +118,6 @@ class SchedulerState:
         self.shares = Shares()  # who submits, and how far each has got
         self.barriers: dict[Task, Shuffle] = {}  # of shuffles that were defined
         self.shuffles: dict[str, Shuffle] = {}  # the same by id
-        self.defined: dict[Key, Defined] = {}  # barriers that are about to be submitted
         self.next_shuffle_epoch = 1
         self.scatter_cursor = 0  # how many threads' worth of values were scattered
 
