@@ -132,6 +132,29 @@ def test_a_partition_whose_column_holds_nothing_is_shuffled_with_the_others(clie
 
 
 @needs_name
+def test_sums_that_dask_declares_too_narrow_do_not_overflow_later(client):
+    """Its meta of a running sum of 32-bit numbers says 32 bits; pandas gives 64."""
+    table = pd.DataFrame({"j": np.arange(60) % 7, "x": np.arange(60, dtype="i4")})
+    frame = dd.from_pandas(table, 4)
+    made = frame.assign(y=frame.x.cumsum()).shuffle("j")
+    found = made.assign(z=made.y * 10_000_000).compute()
+    assert found.z.sum() == table.x.cumsum().sum() * 10_000_000
+
+
+@needs_name
+def test_gaps_of_a_merge_may_be_filled_with_what_its_meta_does_not_say(client):
+    left = pd.DataFrame({"k": range(20), "j": [i % 7 for i in range(20)]})
+    right = pd.DataFrame({"k": range(10), "b": range(10)})
+    merged = dd.from_pandas(left, 4).merge(dd.from_pandas(right, 2), on="k", how="left")
+    merged["b"] = merged.b.fillna(merged.b.mean())
+    found = merged.groupby("j").apply(lambda rows: rows.b.sum(), meta=("b", "f8")).compute()
+    assert found.sort_index().tolist() == [11.5, 13.5, 15.5, 12.0, 13.0, 14.0, 10.5]
+    clipped = dd.from_pandas(left, 4)
+    clipped = clipped.assign(x=clipped.k.clip(0.5, 7.5)).set_index("j")
+    assert clipped.x.sum().compute() == left.k.clip(0.5, 7.5).sum()
+
+
+@needs_name
 def test_what_was_persisted_is_used_and_shuffled_again(client):
     kept = frame().shuffle("a").persist()
     same_rows(kept.compute())

@@ -48,8 +48,6 @@ Taking: TypeAlias = Callable[[Any], Encoded]
 class Column(ABC):
     """How the values of one declared column, or index level, travel."""
 
-    has_beside = False
-    """Whether shards have something of it beside their record batch."""
     join_factor = 1.1
     """Bytes that `decode` takes at its peak, for one of a shard; measured."""
     row_nbytes = 16.0
@@ -59,9 +57,13 @@ class Column(ABC):
         """`name` is shown in errors; `dtype` the declared one, of pandas."""
         self.name, self.dtype = name, dtype
 
+    def carries(self, dtype: Any) -> bool:
+        """Whether values of that type travel in this way."""
+        return bool(dtype == self.dtype)
+
     @abstractmethod
     def encode(self, values: Any) -> Taking:
-        """The values, a Series of the declared type, from which rows can be taken."""
+        """The values, a Series of a type that it carries, from which rows can be taken."""
 
     @abstractmethod
     def type_in(self, beside: Any) -> Any:
@@ -117,27 +119,6 @@ class Fixed(Column):
         return numbers
 
 
-class Whole(Fixed):
-    """Whole numbers and truths, of a type without missing values: as pandas does, floats or
-    objects come out where some are missing all the same."""
-
-    def encode(self, values: Any) -> Taking:
-        if values.dtype == self.dtype:
-            return super().encode(values)
-        missing = values.isna().to_numpy()
-        numbers = values.to_numpy(self._storage, na_value=self._storage.type(0))
-        array = pa.array(numbers.view(f"u{self._storage.itemsize}"), mask=missing)
-        return _taking(array)
-
-    def decode(self, arrays: Sequence[Any], beside: Sequence[Any]) -> Any:
-        numbers = self._joined(arrays)
-        if not any(array.null_count for array in arrays):
-            return numbers
-        numbers = numbers.astype(object if self._storage.kind == "b" else np.float64)
-        numbers[pa.chunked_array(arrays).is_null().to_numpy()] = np.nan
-        return numbers
-
-
 class Zoned(Fixed):
     """Instants with a time zone, as instants of UTC."""
 
@@ -188,11 +169,13 @@ class OpenCategories(Fixed):
     order in which they first come.
     """
 
-    has_beside = True
     join_factor = 4.0
 
     def __init__(self, name: str, dtype: Any) -> None:
         super().__init__(name, dtype, _CODE)
+
+    def carries(self, dtype: Any) -> bool:
+        return isinstance(dtype, pd.CategoricalDtype)
 
     def encode(self, values: Any) -> Taking:
         take_codes = super().encode(values)
@@ -262,7 +245,6 @@ class Objects(Column):
     """Python objects: as Arrow's texts or bytes if all of them are, with one kind of missing
     values; else pickled."""
 
-    has_beside = True
     join_factor = _OBJECT_FACTOR
     row_nbytes = _TEXT_NBYTES
     _TYPES: Final = {"string": pa.large_string(), "bytes": pa.large_binary()}
@@ -299,7 +281,6 @@ class Objects(Column):
 class Pickled(Column):
     """Types of pandas or of others that travel as they pickle, in slices."""
 
-    has_beside = True
     join_factor = 9.0
 
     def encode(self, values: Any) -> Taking:
@@ -320,6 +301,45 @@ class Pickled(Column):
         return pd.concat([pd.Series(piece) for piece in beside], ignore_index=True).array
 
 
+class Other(NamedTuple):
+    """What a shard has beside its batch of a column that is not of the declared type there."""
+
+    dtype: Any
+    beside: object
+    """As the way in which that type travels has it."""
+
+
+def encode_other(name: str, values: Any) -> Taking:
+    """Rows of a Series that keeps its own type: each shard tells it."""
+    dtype = values.dtype
+    take_own = column_for(name, dtype).encode(values)
+
+    def take(order: Any) -> Encoded:
+        array, beside = take_own(order)
+        return Encoded(array, lambda start, stop: Other(dtype, beside and beside(start, stop)))
+
+    return take
+
+
+def decode_mixed(column: Column, arrays: Sequence[Any], beside: Sequence[Any]) -> Any:
+    """What `column.decode` gives, where some shards are of another type than the declared one: of
+    the type that pandas has for all of them together."""
+    pieces = []
+    for array, told in zip(arrays, beside, strict=True):
+        own, of_own = column, told
+        if isinstance(told, Other):
+            own, of_own = column_for(column.name, told.dtype), told.beside
+        values = own.decode([array], [of_own])
+        pieces.append(pd.Series(values, dtype=None if has_own_type(values) else object))
+    joined = pd.concat(pieces, ignore_index=True)
+    return joined.to_numpy() if isinstance(joined.dtype, np.dtype) else joined.array
+
+
+def has_own_type(values: Any) -> bool:
+    """Whether pandas won't infer another type for these values."""
+    return not (isinstance(values, np.ndarray) and values.dtype == object)
+
+
 def column_for(name: str, dtype: Any) -> Column:
     """The way in which values of this declared type travel."""
     if isinstance(dtype, pd.CategoricalDtype):
@@ -336,7 +356,7 @@ def column_for(name: str, dtype: Any) -> Column:
     if isinstance(dtype, np.dtype):
         if dtype.kind == "O":
             return Objects(name, dtype)
-        return (Whole if dtype.kind in "biu" else Fixed)(name, dtype, dtype)
+        return Fixed(name, dtype, dtype)
     masked = getattr(dtype, "numpy_dtype", None)
     if masked is not None and type(dtype).__module__.split(".")[0] == "pandas":
         return Native(name, dtype, pa.from_numpy_dtype(masked))

@@ -1,4 +1,8 @@
-"""A column as it was found, to the type that was declared for it, if that loses nothing."""
+"""A column as it was found, to the type that was declared for it, if that one holds as much.
+
+Metas are often a little wrong: dask's own says that the sums of 32-bit numbers have 32 bits.  What
+was found is never made narrower for that, whatever its values happen to be: it keeps its type.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +28,24 @@ _FAMILY_BY_INFERENCE: Final = {
     "timedelta64": "duration",
     "timedelta": "duration",
 }
-_TAKES_ALSO: Final = {("truth", "number")}
-"""(Found, declared) families that differ and yet convert."""
+_NUMERIC: Final = {"truth", "number"}
+_UNITS: Final = {"instant", "duration"}
+"""Families whose types differ in how much they hold, so that one can be kept for the other."""
 
 
-def conform(found: Any, declared: Any, name: str, input_partition: int) -> Any:
-    """`found`, a Series, as one of type `declared`.
+def conform(found: Any, declared: Any, name: str, input_partition: int | None) -> Any:
+    """`found`, a Series, as one of type `declared`, or as it is where that type holds less.
 
-    Accepted is what a reader of both would call equal: a partition that is empty or has missing
-    values alone, wider and narrower numbers that keep every value, other units of time that do,
-    texts however they are held, categories for values.  Where whole numbers or truths are
-    declared and some are missing, as after a merge, it is pandas' nullable type of the same values.
+    Converted is what a reader of both would call equal: a partition that is empty or has missing
+    values alone, narrower numbers and coarser times, texts however they are held, categories for
+    values.  Numbers and times of a type that holds more, and those with missing values where the
+    declared type has none, stay as they are.
+
+    Args:
+        input_partition: None if whatever can't be converted stays as it is.
 
     Raises:
-        SchemaMismatch: something would be lost, or be made into another kind of thing.
+        SchemaMismatch: it is another kind of thing, or not among the declared categories.
 
     Cost: none for the declared type itself; else a few passes.
     """
@@ -47,9 +55,11 @@ def conform(found: Any, declared: Any, name: str, input_partition: int) -> Any:
         converted, why = _converted(found, declared)
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         converted, why = None, f"{error}"
-    if converted is None:
-        raise SchemaMismatch(input_partition, name, _kind_of(found), str(declared), why)
-    return converted
+    if converted is not None:
+        return converted
+    if input_partition is None or _stays(found, declared):
+        return found
+    raise SchemaMismatch(input_partition, name, _kind_of(found), str(declared), why)
 
 
 def is_open(categories: Any) -> bool:
@@ -78,12 +88,14 @@ def _converted(found: Any, declared: Any) -> tuple[Any, str]:
         return _missing_values(found, declared)
     if isinstance(declared, pd.CategoricalDtype):
         return _categorised(found, declared)
+    if not _holds(declared, found, has_missing=missing.any()):
+        return None, "it holds more"
     if isinstance(found.dtype, pd.CategoricalDtype):
         found = found.astype(found.cat.categories.dtype)
     if _is_object(declared):
         return found.astype(object), ""
     family, wanted = _family_of(found), _family_of_type(declared)
-    if family != wanted and (family, wanted) not in _TAKES_ALSO:
+    if family != wanted and (family, wanted) != ("truth", "number"):
         return None, f"it holds {family or 'what has no common type'}"
     if isinstance(declared, pd.ArrowDtype):
         array = pa.array(found, from_pandas=True)
@@ -92,8 +104,7 @@ def _converted(found: Any, declared: Any) -> tuple[Any, str]:
         return pd.Series(pd.array(array.cast(declared.pyarrow_dtype), dtype=declared)), ""
     if wanted == "instant":
         return _instants(found, declared)
-    wider = declared if _can_miss(declared) or not missing.any() else _nullable(declared)
-    converted = found.astype(wider)
+    converted = found.astype(declared)
     return (converted, "") if _is_same(found, converted) else (None, "some values would change")
 
 
@@ -107,18 +118,42 @@ def _known(declared: Any) -> Any:
 def _missing_values(found: Any, declared: Any) -> tuple[Any, str]:
     if _is_object(declared):
         return found.astype(object), ""
-    declared = declared if _can_miss(declared) else _nullable(declared)
+    declared = declared if _can_miss(declared) else np.dtype(np.float64)  # as pandas does
     one = pd.Series([None], dtype=_known(declared))
     return one.take(np.zeros(len(found), np.intp)), ""
 
 
+def _stays(found: Any, declared: Any) -> bool:
+    """Whether both hold things of one kind, of which types have more and less: numbers, times."""
+    families = {_family_of(found), _family_of_type(declared)}
+    return families <= _NUMERIC or (len(families) == 1 and families <= _UNITS)
+
+
+def _holds(declared: Any, found: Any, *, has_missing: bool) -> bool:
+    """Whether the declared type has every value that the type of `found` can have, if types tell;
+    where they don't, its values do."""
+    if not _stays(found, declared):
+        return True
+    if has_missing and not _can_miss(declared):
+        return False
+    wide, narrow = _as_numpy(declared), _as_numpy(found.dtype)
+    if wide is None or narrow is None:
+        return True
+    return bool(np.result_type(wide, narrow) == wide)
+
+
+def _as_numpy(dtype: Any) -> Any:
+    """Numpy's type for the values of a type, missing ones aside; None if it has none."""
+    if isinstance(dtype, np.dtype):
+        return None if _is_object(dtype) else dtype
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        return np.dtype(f"M8[{dtype.unit}]")
+    made = getattr(dtype, "numpy_dtype", None)
+    return None if made is None or _is_object(made) else made
+
+
 def _can_miss(declared: Any) -> bool:
     return not (isinstance(declared, np.dtype) and declared.kind in "biu")
-
-
-def _nullable(declared: Any) -> Any:
-    """The type of pandas that holds the same whole numbers or truths, and missing values."""
-    return pd.array([], dtype=pd.Series([], dtype=declared).convert_dtypes().dtype).dtype
 
 
 def _categorised(found: Any, declared: Any) -> tuple[Any, str]:

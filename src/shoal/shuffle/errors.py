@@ -23,7 +23,9 @@ class NotInShuffle(ShoalError, RuntimeError):
         return (
             f"A task of the shuffle {self.id!r} runs outside of a cluster, or was sent without its "
             "specification: shuffle_method='p2p' requires the distributed scheduler.\n"
-            f"Create a Client and compute with it, {_OTHER_WAYS}"
+            "If a client has just run it again to show its error, look at that of the future: the "
+            "shards that the task needs are on workers only.  Else create a Client and compute "
+            f"with it, {_OTHER_WAYS}"
         )
 
 
@@ -117,7 +119,7 @@ class UnsupportedDtype(ShoalError, TypeError):
 
 
 class SchemaMismatch(ShoalError, TypeError):
-    """A column of an input partition is not what the table's meta says, and can't become it."""
+    """A column of an input partition holds another kind of thing than the table's meta says."""
 
     def __init__(
         self, input_partition: int, column: str, found: str, declared: str, why: str
@@ -156,11 +158,15 @@ class ColumnsMismatch(ShoalError, ValueError):
     """An input partition has other columns than the table's meta says."""
 
     def __init__(self, input_partition: int, what: str) -> None:
-        """`what` is wrong with them, as a clause."""
+        """`what` is wrong with them, as a clause; `input_partition` is -1 if meta itself is."""
         super().__init__(input_partition, what)
         self.input_partition, self.what = input_partition, what
 
     def __str__(self) -> str:
+        if self.input_partition < 0:
+            return (
+                f"A table to be shuffled {self.what}.\nGive each column a name of its own before."
+            )
         return (
             f"Input partition {self.input_partition}: {self.what}.\n"
             "Every partition must have the columns and index levels that meta declares, each once, "

@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from shoal.shuffle.columns import Column, column_for
+from shoal.shuffle.columns import (
+    Column,
+    Other,
+    Taking,
+    column_for,
+    decode_mixed,
+    encode_other,
+    has_own_type,
+)
 from shoal.shuffle.conforming import conform
 from shoal.shuffle.errors import ColumnsMismatch, UnsupportedDtype
 
@@ -28,8 +36,9 @@ class TableSchema:
         """
         if not meta.columns.is_unique:
             twice = meta.columns[meta.columns.duplicated()].unique()
-            raise ColumnsMismatch(-1, f"meta has several columns named {_shown(twice)}")
-        self._meta = meta.drop(columns=[without]) if without in meta.columns else meta
+            raise ColumnsMismatch(-1, f"has several columns named {_shown(twice)}")
+        places = [place for place, name in enumerate(meta.columns) if name != without]
+        self._meta = meta.iloc[:, places]
         self._names = self._meta.columns
         self._columns = [column_for(str(name), dtype) for name, dtype in self._meta.dtypes.items()]
         index = self._meta.index
@@ -39,9 +48,7 @@ class TableSchema:
         ]
         for column in self.columns:
             _check(column.dtype, column.name)
-        self.brings_beside = [column.has_beside for column in self.columns]
-        """By column, whether shards have something of it beside their record batch."""
-        self._of_all: Any = None
+        self._plain: Any = None
 
     @property
     def columns(self) -> list[Column]:
@@ -49,11 +56,11 @@ class TableSchema:
         return self._columns + self._levels
 
     def series_of(self, frame: Any, ignored: object, input_partition: int) -> list[Any]:
-        """The frame's columns and index levels as declared, each a Series; `ignored` is left out.
+        """The frame's columns and index levels, each a Series; `ignored` is left out.
 
         Raises:
             ColumnsMismatch: a column is missing, there twice, or not declared.
-            SchemaMismatch: the values of one aren't of the declared type and can't become it.
+            SchemaMismatch: the values of one are of another kind than is declared.
         """
         places = self._places(frame, ignored, input_partition)
         found = [frame.iloc[:, place] for place in places]
@@ -63,11 +70,27 @@ class TableSchema:
                 input_partition,
                 f"its index has {index.nlevels} levels, and {len(self._levels)} are declared",
             )
-        found += [pd.Series(index.get_level_values(level)) for level in range(index.nlevels)]
-        return [
+        made = [
             conform(series, column.dtype, column.name, input_partition)
-            for series, column in zip(found, self.columns, strict=True)
+            for series, column in zip(found, self._columns, strict=True)
         ]
+        for level, column in enumerate(self._levels):  # which functions seldom declare
+            series = pd.Series(index.get_level_values(level))
+            made.append(conform(series, column.dtype, column.name, None))
+        return made
+
+    def takings(self, series: list[Any]) -> list[Taking]:
+        """From which rows of these can be taken; the list is emptied, as some were converted and
+        are needed no longer."""
+        takings = []
+        for place, column in enumerate(self.columns):
+            values = series[place]
+            series[place] = None
+            if column.carries(values.dtype):
+                takings.append(column.encode(values))
+            else:
+                takings.append(encode_other(column.name, values))
+        return takings
 
     def _places(self, frame: Any, ignored: object, input_partition: int) -> Sequence[int]:
         """Where each declared column is in the frame."""
@@ -88,32 +111,46 @@ class TableSchema:
             )
         return places
 
-    def arrow_schema(self, beside: Sequence[Any]) -> Any:
+    def arrow_schema(self, beside: Sequence[Any] | None) -> Any:
         """Arrow's schema of a shard's record batch, by what the shard has beside it, by column."""
-        if not any(self.brings_beside):
-            if self._of_all is None:
-                self._of_all = self._schema([None] * len(self.columns))
-            return self._of_all
-        return self._schema(beside)
+        if beside is not None:
+            return self._schema(beside)
+        if self._plain is None:
+            self._plain = self._schema([None] * len(self.columns))
+        return self._plain
 
     def _schema(self, beside: Sequence[Any]) -> Any:
-        return pa.schema(
-            [
-                (str(place), column.type_in(told))
-                for place, (column, told) in enumerate(zip(self.columns, beside, strict=True))
-            ]
-        )
+        types = []
+        for place, (column, told) in enumerate(zip(self.columns, beside, strict=True)):
+            if isinstance(told, Other):
+                type = column_for(column.name, told.dtype).type_in(told.beside)
+            else:
+                type = column.type_in(told)
+            types.append((str(place), type))
+        return pa.schema(types)
 
-    def frame_of(self, values: Sequence[Any]) -> Any:
+    def decode(self, batches: Sequence[Any], beside: Sequence[Sequence[Any] | None]) -> Any:
+        """A frame of record batches, and of what each has beside it."""
+        values = []
+        for place, column in enumerate(self.columns):
+            arrays = [batch.column(place) for batch in batches]
+            told = [each and each[place] for each in beside]
+            if any(isinstance(each, Other) for each in told):
+                values.append(decode_mixed(column, arrays, told))
+            else:
+                values.append(column.decode(arrays, told))
+        return self._frame_of(values)
+
+    def _frame_of(self, values: Sequence[Any]) -> Any:
         """A frame of the decoded columns and levels."""
         ncolumns = len(self._columns)
         levels = [
-            pd.Index(level, dtype=None if _has_own_type(level) else object, copy=False)
+            pd.Index(level, dtype=None if has_own_type(level) else object, copy=False)
             for level in values[ncolumns:]
         ]
         index = self._index_of(levels)
         columns = {
-            place: value if _has_own_type(value) else pd.Series(value, index, dtype=object)
+            place: value if has_own_type(value) else pd.Series(value, index, dtype=object)
             for place, value in enumerate(values[:ncolumns])
         }
         frame = pd.DataFrame(columns, index=index, copy=False)
@@ -159,11 +196,6 @@ def _check(dtype: Any, name: str) -> None:
     of_arrow = isinstance(dtype, pd.ArrowDtype) and str(dtype.pyarrow_dtype).endswith("_view")
     if of_numpy or of_arrow or isinstance(dtype, pd.SparseDtype):
         raise UnsupportedDtype(name, str(dtype))
-
-
-def _has_own_type(values: Any) -> bool:
-    """Whether pandas won't infer another type for these values."""
-    return not (isinstance(values, np.ndarray) and values.dtype == object)
 
 
 def _level_name(index: Any, place: int) -> str:

@@ -17,7 +17,7 @@ from shoal.protocol.payload import dump_function
 from shoal.shuffle.exchange import Buffer, Cut, Exchange, Shard
 
 if TYPE_CHECKING:
-    from shoal.shuffle.columns import Encoded, Taking
+    from shoal.shuffle.columns import Encoded
     from shoal.shuffle.partitioning import Grouping
     from shoal.shuffle.schema import TableSchema
 
@@ -58,7 +58,7 @@ class TableExchange(Exchange):
         Raises:
             BadPartitionIds: `column` holds what is no output partition.
             ColumnsMismatch: the frame has other columns than meta.
-            SchemaMismatch: values of a column aren't of the declared type and can't become it.
+            SchemaMismatch: values of a column are of another kind than is declared.
 
         Cost: one sort of small integers, and copies of a few output partitions at a time, or of
         one that is large. `nrows` is of the rows that are sent.
@@ -80,14 +80,11 @@ class TableExchange(Exchange):
 
         nrows = max(1, len(series[0]))
         nbytes = sum([each.memory_usage(index=False) for each in series])
-        taking: list[Taking] = []
-        for place, column in enumerate(self._schema.columns):
-            taking.append(column.encode(series[place]))
-            series[place] = None  # a column that was converted is no longer needed
+        takings = self._schema.takings(series)
         nrows_at_once = max(1, nrows * _NBYTES_AT_ONCE // max(1, nbytes))
         for spans in grouping.stretches(nrows_at_once):
             order = pa.array(grouping.order[spans[0][1] : spans[-1][2]])
-            yield from self._shards_of(spans, [take(order) for take in taking])
+            yield from self._shards_of(spans, [take(order) for take in takings])
 
     def _shards_of(
         self, spans: Sequence[tuple[int, int, int]], encoded: Sequence[Encoded]
@@ -98,7 +95,7 @@ class TableExchange(Exchange):
         names = [str(place) for place in range(len(encoded))]
         batch = pa.RecordBatch.from_arrays([column.array for column in encoded], names)
         pool = pa.system_memory_pool()  # Arrow's own would keep what is freed
-        brings = any(self._schema.brings_beside)
+        brings = any(column.beside for column in encoded)
         first = spans[0][1]
         for output, begin, end in spans:
             start, stop = begin - first, end - first
@@ -124,22 +121,14 @@ class TableExchange(Exchange):
         if len(shards) == 1:
             shards = [bytes(shards[0])]  # Arrow would go on using the memory of a single piece
         batches, all_beside = [], []
-        nothing = [None] * len(schema.columns)
         for shard in shards:
             view = memoryview(shard).cast("B")
             nmessage, nbeside = _FOOTER.unpack(view[-_FOOTER.size :])
-            beside = pickle.loads(view[nmessage : nmessage + nbeside]) if nbeside else nothing
+            beside = pickle.loads(view[nmessage : nmessage + nbeside]) if nbeside else None
             message = pa.py_buffer(view[:nmessage])
             batches.append(pa.ipc.read_record_batch(message, schema.arrow_schema(beside)))
             all_beside.append(beside)
-        values = [
-            column.decode(
-                [batch.column(place) for batch in batches],
-                [beside[place] for beside in all_beside],
-            )
-            for place, column in enumerate(schema.columns)
-        ]
-        return schema.frame_of(values)
+        return schema.decode(batches, all_beside)
 
     def output_bytes(self, nbytes: int) -> int:
         """What `join` takes at its peak for shards of so many bytes, those not counted.
