@@ -97,6 +97,14 @@ def test_pytest_sees_only_the_arguments_that_are_left() -> None:
     assert list(inspect.signature(some).parameters) == ["extra"]
 
 
+def test_a_report_names_the_file_of_the_test_not_of_the_decorator() -> None:
+    @gen_cluster()
+    async def some(s, a, b) -> None:  # type: ignore[no-untyped-def]
+        pass
+
+    assert inspect.unwrap(some).__code__.co_filename == __file__  # what pytest looks at
+
+
 def test_a_test_that_takes_too_long_is_ended() -> None:
     @gen_cluster(nthreads=[], timeout=0.05)
     async def endless(s) -> None:  # type: ignore[no-untyped-def]

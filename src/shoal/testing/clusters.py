@@ -246,8 +246,7 @@ def _without_first(
     named = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     placed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     left = placed[n:] + named
-    vars(test).pop("__wrapped__")  # pytest would look at its arguments instead
-    vars(test)["__signature__"] = inspect.Signature(left)
+    vars(test)["__signature__"] = inspect.Signature(left)  # counts before that of what it wraps
     return test
 
 
