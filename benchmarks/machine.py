@@ -27,6 +27,7 @@ from shoal.protocol.messages import (
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.shell.collecting import take_over
 
 SLICE = 1000
 WIDTH = 100
@@ -196,7 +197,7 @@ def collector_at_rest() -> Iterator[None]:
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(25_000, 1_000_000, 1_000_000)
+    take_over()
     try:
         yield
     finally:

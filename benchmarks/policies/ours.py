@@ -37,6 +37,7 @@ from shoal.protocol.messages import (
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Worker
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.scheduler.shell.collecting import Collecting
 from shoal.worker.shell.rates import TransferRates
 
 SLICE = 1000
@@ -57,6 +58,7 @@ class Ours:
         self.nsteps = 0
         self.nreturned = 0
         graph = cluster.graph
+        self._collecting = Collecting()
         self._settings = settings or SchedulerSettings()
         self._machine = SchedulerMachine(self._settings, Epoch(1))
         self._peers: list[Worker] = []
@@ -147,6 +149,7 @@ class Ours:
         before = process_time_ns()
         step(*arguments, self.cluster.now)
         outgoing = self._machine.take_outgoing()
+        self._collecting.note_step()
         spent = process_time_ns() - before
         self.spent_ns += spent
         self.nsteps += 1

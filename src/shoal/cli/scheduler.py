@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -124,7 +123,7 @@ async def _serve(
     preload: tuple[str, ...],
     preload_argv: tuple[str, ...],
 ) -> None:
-    from shoal.deploy.child import SCHEDULER_GC_THRESHOLDS
+    from shoal.scheduler.shell import collecting
     from shoal.scheduler.shell.service import Scheduler
 
     hosting.allow_many_connections()
@@ -138,7 +137,7 @@ async def _serve(
         preload_argv=preload_argv,
     )
     async with service:
-        gc.set_threshold(*SCHEDULER_GC_THRESHOLDS)
+        collecting.take_over()
         links = [] if service.http_server is None else _links(service)
         with hosting.pid_file(pid_file), _scheduler_file(scheduler_file, service):
             for line in (service.address, *links):

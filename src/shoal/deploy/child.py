@@ -50,10 +50,6 @@ SWITCH_INTERVAL_SECONDS: Final = 0.001
 KILLED_SECONDS: Final = 0.5
 """How long a child that was killed may take to be gone."""
 
-SCHEDULER_GC_THRESHOLDS: Final = (25_000, 1_000_000, 1_000_000)
-"""Young objects only, 4 ms at a time.  What has grown older is tasks, nearly all of it, which need
-no collector, and to look at a million of them would keep everybody waiting for a second."""
-
 
 def main(document: dict[str, Any]) -> None:
     """Run what `document` describes, until the parent lets go of us."""
@@ -147,6 +143,7 @@ def _plain_failures() -> Iterator[None]:
 
 async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
     """Run a scheduler on the socket that came with us."""
+    from shoal.scheduler.shell import collecting
     from shoal.scheduler.shell.service import Scheduler
 
     lifeline.watch()
@@ -158,7 +155,7 @@ async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
     scheduler.before_shutdown.append(lambda: lifeline.tell({"leaving": True}))
     _prepare_when_told(scheduler, lifeline)
     scheduler.membership.on_sent_away = lambda pids: lifeline.tell({"sent_away": pids})
-    gc.set_threshold(*SCHEDULER_GC_THRESHOLDS)
+    collecting.take_over()
     lifeline.tell(
         {
             "address": scheduler.address,

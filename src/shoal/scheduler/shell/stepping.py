@@ -16,6 +16,7 @@ from shoal.protocol.messages import Message, RegisterClient
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
+from shoal.scheduler.shell.collecting import Collecting
 from shoal.scheduler.shell.frames import ClientFrames
 from shoal.scheduler.shell.host import Asker
 from shoal.scheduler.shell.idling import IdleWatch
@@ -57,6 +58,7 @@ class Stepping:
         )
         self.watcher: Watcher | None = None  # while a plugin wants to know of every step
         self.idle_watch: IdleWatch | None = None  # if it shall close when it has nothing to do
+        self._collecting = Collecting()
         self._machine = machine
         self._peers = peers
         self._validate = validate
@@ -207,6 +209,7 @@ class Stepping:
             self.watcher.tell()
         if self.idle_watch is not None:
             self.idle_watch.look()
+        self._collecting.note_step()
 
     def _wake(self) -> None:
         self._timer = None
