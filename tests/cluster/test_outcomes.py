@@ -179,6 +179,23 @@ def test_a_result_that_can_not_be_sent_is_told_with_its_task_and_type(
     play_in_processes(scenario)
 
 
+def test_what_needs_a_result_that_cannot_be_sent_runs_where_that_is(play_in_processes):
+    """It is tried first where it is said to run, if it may run elsewhere too."""
+
+    async def scenario(client):
+        holder, other = sorted(client.scheduler_info()["workers"])
+        lock = client.submit(make_lock, workers=[holder])
+        await ask(wait(lock))
+        for places in ({}, {"workers": [other], "allow_other_workers": True}):
+            found = client.submit(lambda lock: lock.locked(), lock, pure=False, **places)
+            assert await ask(found.result()) is False
+        never = client.submit(lambda lock: lock.locked(), lock, workers=[other])
+        with pytest.raises(TypeError, match="can't be sent to where it is needed"):
+            await ask(never.result())
+
+    play_in_processes(scenario)
+
+
 @pytest.mark.parametrize("key", [("a", [1]), ["l"], {}])
 def test_a_key_that_is_none_is_told_what_a_key_is(play, key):
     async def scenario(client):

@@ -227,6 +227,7 @@ class TaskFailed(Message, frozen=True, tag=42):
     run: RunId
     failure: Failure
     seconds: float = 0.0
+    immovable: list[TaskId] = []  # inputs that can't be sent or read: it may run where they are
 
 
 class RunReturned(Message, frozen=True, tag=43):

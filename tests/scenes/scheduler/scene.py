@@ -169,10 +169,20 @@ class Scene:
         ]
         self._from_worker(found[0][0], *frame)
 
-    def fail(self, key: str, text: str = "ValueError: no", *, on: str = "", nth: int = 0) -> None:
-        """A run raises."""
+    def fail(
+        self,
+        key: str,
+        text: str = "ValueError: no",
+        *,
+        on: str = "",
+        nth: int = 0,
+        immovable: Sequence[str] = (),
+    ) -> None:
+        """A run raises, or inputs can't be sent to it."""
         worker, task, run = self.run(key, on, nth)
-        self._from_worker(worker, TaskFailed(task, run, Failure(b"", text, "", Key(key))))
+        numbers = [self.number(name) for name in immovable]
+        failure = Failure(b"", text, "", Key(key))
+        self._from_worker(worker, TaskFailed(task, run, failure, 0.0, numbers))
 
     def returned(self, key: str, *, on: str = "", nth: int = 0) -> None:
         """A recalled run had not begun."""

@@ -26,6 +26,7 @@ from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, to_me
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_memory import learn_failed, learn_run, lift
 from shoal.scheduler.machine.placing import place_recalled, unplace, update_load
+from shoal.scheduler.machine.staying import stays_with
 from shoal.scheduler.machine.stealing import THIEVES_PER_ARRIVAL, look_now
 from shoal.scheduler.machine.telling import report
 from shoal.scheduler.machine.waiting import fail, wait_again
@@ -66,7 +67,8 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
 
 
 def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
-    """Run it again if retries are left; else it, and what waits for it, has failed."""
+    """Run it again where its inputs are, if they can't be moved, or if retries are left; else it,
+    and what waits for it, has failed."""
     if worker.claims or worker.weights:
         _take_back(core, worker, message.run)
     task = task_of_run(core, worker, message.task, message.run)
@@ -75,7 +77,9 @@ def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
     unplace(core, task, recall=False)
     if not task.prefix.ngauged:
         learn_failed(core, task)
-    if task.retries > 0:
+    if message.immovable and stays_with(core, task, worker, message.immovable):
+        wait_again(core, task)
+    elif task.retries > 0:
         task.retries -= 1
         wait_again(core, task)
     else:

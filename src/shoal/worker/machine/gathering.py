@@ -302,13 +302,13 @@ def end_unavailable(
 
 
 def _fail(state: WorkerState, want: Want, failure: Failure) -> None:
-    """Its holder could not send it, or it can't be read here; another would fare no better."""
+    """Its holder could not send it, or it can't be read here: what needs it can run there alone."""
     del state.wants[want.task]
     state.record(want.key, "could not be transferred")
     if want.acquire:
         state.outbox.append(ReplicasGone([want.task]))
     for run in list(want.waiters):
-        state.outbox.append(TaskFailed(run.task, run.number, failure))
+        state.outbox.append(TaskFailed(run.task, run.number, failure, 0.0, [want.task]))
         state.record(run.key, words.NOT_TRANSFERRED, run.number)
         remove_run(state, run)
         _detach(run, [want.task])

@@ -1,0 +1,56 @@
+"""Results that can't be moved, such as those with an open socket: what needs them comes to them."""
+
+from shoal.protocol.messages import TaskOptions
+from tests.scenes.scheduler.scene import Scene
+
+NO = "TypeError: cannot pickle"
+
+
+def on(name: str) -> TaskOptions:
+    return TaskOptions(workers=[name])
+
+
+def test_a_task_whose_input_cannot_be_sent_runs_on_the_holder_of_it(scene: Scene) -> None:
+    """a is busy, so y was sent to b; nothing failed but the way."""
+    scene.workers("a", "b", "d")
+    scene.submit(x=[], options=on("a"))
+    scene.finish("x")
+    scene.submit(w=[], options=on("a"))
+    scene.submit(y=["x"])
+    assert scene.run("y")[0].name != "a"
+    scene.take()
+    scene.fail("y", NO, immovable=["x"])
+    scene.finish("w")
+    assert scene.run("y")[0].name == "a"
+    scene.finish("y")
+    assert scene.state("y") == "memory"
+    scene.release("x", "w", "y")
+    assert not scene.machine.state.avoided
+
+
+def test_a_task_that_may_not_run_on_the_holder_fails_and_says_why(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.submit(x=[], options=on("a"))
+    scene.finish("x")
+    scene.submit(y=["x"], options=on("b"))
+    scene.take()
+    scene.fail("y", NO, immovable=["x"])
+    assert scene.take() == [f"c: y erred: {NO}"]
+
+
+def test_inputs_of_two_workers_that_cannot_be_sent_are_an_error_in_the_end() -> None:
+    """It is tried where the one is, and where the other is; then whoever waits is told."""
+    scene = Scene(fetch_attempts_max=3)
+    scene.workers("a", "b")
+    scene.submit(x=[], options=on("a"))
+    scene.submit(z=[], options=on("b"))
+    scene.finish("x")
+    scene.finish("z")
+    scene.submit(y=["x", "z"])
+    places = []
+    for _ in range(3):
+        assert scene.state("y") == "processing"
+        places.append(scene.run("y")[0].name)
+        scene.fail("y", NO, immovable=["z" if places[-1] == "a" else "x"])
+    assert scene.state("y") == "erred"
+    assert set(places) == {"a", "b"}
