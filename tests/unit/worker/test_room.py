@@ -8,14 +8,14 @@ from shoal.protocol.messages import RunTask, WorkerWelcome
 from shoal.storage.results import Results
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import MachineSettings, Run
-from shoal.worker.policies.room import ARGUMENT_BYTES_MIN, Room
-from shoal.worker.shell.making_room import (
+from shoal.worker.policies.making_room import (
     SENDING_SECONDS_MAX,
     STANDSTILL_SECONDS,
     TRIM_BYTES,
     TRIM_PAUSE_SECONDS,
-    RoomMaker,
 )
+from shoal.worker.policies.room import ARGUMENT_BYTES_MIN, Room
+from shoal.worker.shell.making_room import RoomMaker
 
 MIB = 1 << 20
 BOUND = 100 * MIB

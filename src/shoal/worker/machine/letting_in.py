@@ -100,6 +100,12 @@ def is_under_way(state: WorkerState) -> bool:
     return sum(run.state == HANDED for run in runs) > state.nwaiting
 
 
+def under_way(state: WorkerState) -> tuple[object, ...]:
+    """What goes on, and who waits: as long as this is the same, nothing has ended."""
+    first = None if state.room is None else state.room.for_run
+    return first, len(state.runs), len(state.fetches), len(state.reads), len(state.writes)
+
+
 def those_that_fit(state: WorkerState, runs: list[Run]) -> list[Run]:
     """Of runs that are ready, by urgency, those that may begin; the others stay ready."""
     room = state.room

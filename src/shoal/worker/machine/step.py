@@ -254,6 +254,10 @@ class WorkerMachine:
         """Whether anything goes on that may leave room in memory as it ends."""
         return letting_in.is_under_way(self.state)
 
+    def under_way(self) -> tuple[object, ...]:
+        """What that is; as long as this is the same, nothing has ended."""
+        return letting_in.under_way(self.state)
+
     def let_in(self, *, is_overdue: bool = False) -> None:
         """No more room can be made: what waits for it is not to wait for ever; see `force`."""
         letting_in.force(self.state, is_overdue=is_overdue)
