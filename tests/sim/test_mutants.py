@@ -12,6 +12,8 @@ QUICK = (
     "a release overtakes the submission before it",
     "a client that has gone keeps its locks",
     "a claim that is given up ends the one that holds the lock",
+    "a run that waits for tasks that it submitted is waited for",
+    "who waits is let in as results are being written",
 )
 """Those that some tens of seeds notice."""
 

@@ -44,32 +44,45 @@ class Owner(Protocol):
 class Memory:
     """Of one worker."""
 
-    def __init__(self, worker: Owner, limit: int) -> None:
-        """`limit`: in bytes; 0 = unlimited."""
+    def __init__(self, worker: Owner, limit: int, *, is_counted: bool) -> None:
+        """`limit`: in bytes; 0 = unlimited; `is_counted`: what runs take matters all the same."""
         self.limit = limit
+        self._is_counted = is_counted
         self._worker = worker
         self._grown: dict[Run, int] = {}
+        self._going: dict[Run, None] = {}  # is about to grow
         self._hinted: dict[Run, int] = {}  # what executes, and was said to take so much
+
+    @property
+    def grown_bytes(self) -> int:
+        """What all runs have taken."""
+        return sum(self._grown.values())
 
     def begin(self, run: Run, spec: TaskSpec, seconds: float) -> None:
         """A thread takes the run, which will last so long."""
-        if not self.limit or not spec.peak_bytes:
-            return
         worker = self._worker
+        if not spec.peak_bytes or not (self.limit or self._is_counted):
+            return
         hint = worker.stage.memory_of(run.task, worker.machine.state.epoch)
-        if hint and not spec.secedes:
+        if hint and self.limit and not spec.secedes and not spec.awaits:
             self._hinted[run] = hint
             self._require_room(run)
+        self._going[run] = None
         worker.stage.world.after(seconds / 2, worker.when_awake, self._grow, run, spec)
 
-    def end(self, run: Run) -> None:
-        """The run is over, and what it took is there again."""
-        self._grown.pop(run, None)
+    def end(self, run: Run) -> int:
+        """The run is over, and what it took is there again: so much."""
         self._hinted.pop(run, None)
+        self._going.pop(run, None)
+        return self._grown.pop(run, 0)
 
     def _grow(self, run: Run, spec: TaskSpec) -> None:
         worker = self._worker
+        if run not in self._going:
+            return  # it has ended before that
         self._grown[run] = spec.peak_bytes
+        if not self.limit:
+            return
         nbytes = sum(self._grown.values())
         gauged = min(spec.peak_bytes, max(0, self.limit - nbytes + spec.peak_bytes))
         worker.machine.runs_gauged([(run, gauged)], worker.stage.world.now)

@@ -184,6 +184,14 @@ def replicas_are_booked(cluster: Cluster) -> Iterator[str]:
                 yield f"{worker.name} lacks {task.key!r}, and the scheduler believes in it"
 
 
+def nobody_waits_for_room(cluster: Cluster) -> Iterator[str]:
+    """All that is to come into workers' memory has come, or is on its way."""
+    for worker in cluster.live_workers():
+        room = worker.machine.state.room
+        if room is not None and room.lacking_bytes:
+            yield f"{worker.name} lacks {room.lacking_bytes} bytes for {room.for_run or 'a copy'}"
+
+
 def runs_are_booked(cluster: Cluster) -> Iterator[str]:
     """A worker has no run that the scheduler does not count on, and the other way round."""
     workers = cluster.scheduler.machine.state.workers
@@ -247,6 +255,9 @@ def talk_is_bounded(cluster: Cluster) -> Iterator[str]:
     plan = cluster.plan
     nfaults = len(plan.faults)
     nmessages_max = 200 + (20 + 10 * nfaults) * (plan.ntasks + len(plan.acts) + nfaults)
+    if any(worker.room_bytes for worker in plan.workers):  # which may take its time
+        nbeats = cluster.world.now / cluster.settings.heartbeat_seconds
+        nmessages_max += int(nbeats * len(plan.workers))
     if cluster.nmessages > nmessages_max:
         yield f"{cluster.nmessages} messages were said, for {plan.ntasks} tasks"
 
@@ -343,6 +354,15 @@ def workers_let_go(cluster: Cluster) -> Iterator[str]:
                 yield f"{worker.name} keeps {what}: {left!r}"
 
 
+def no_room_is_kept(cluster: Cluster) -> Iterator[str]:
+    """Where nothing runs, nothing is reserved, and nothing has grown."""
+    for worker in cluster.live_workers():
+        room = worker.machine.state.room
+        if room is not None and (room.reserved_bytes or room.grown_bytes or room.lacking_bytes):
+            sentence = f"{room.reserved_bytes} reserved, {room.grown_bytes} grown"
+            yield f"{worker.name} has {sentence}, {room.lacking_bytes} lacking"
+
+
 def clients_let_go(cluster: Cluster) -> Iterator[str]:
     """No record is left in a client that has released everything."""
     for client in cluster.live_clients():
@@ -367,6 +387,7 @@ ENDED: Final[tuple[Invariant, ...]] = (
     wants_have_futures,
     replicas_are_booked,
     runs_are_booked,
+    nobody_waits_for_room,
 )
 """Time alone may still bring these about."""
 RESULTS: Final[tuple[Invariant, ...]] = (
@@ -379,7 +400,7 @@ RESULTS: Final[tuple[Invariant, ...]] = (
 )
 """True as soon as those in ENDED are."""
 RELEASED: Final[tuple[Invariant, ...]] = (clients_let_go,)
-GONE: Final[tuple[Invariant, ...]] = (the_scheduler_lets_go, workers_let_go)
+GONE: Final[tuple[Invariant, ...]] = (the_scheduler_lets_go, workers_let_go, no_room_is_kept)
 
 
 def broken(cluster: Cluster, invariants: tuple[Invariant, ...]) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Final
 
 from shoal.sim.mutant import Mutant
+from shoal.sim.room_mutants import OF_ROOM
 from shoal.sim.shuffle_mutants import OF_SHUFFLES
 
 NOTICED: Final = 3
@@ -313,6 +314,7 @@ MUTANTS: Final = (
         "    if task.options.actor:\n        lose_actor(",
         "    if False:\n        lose_actor(",
     ),
+    *OF_ROOM,
     *OF_SHUFFLES,
 )
 

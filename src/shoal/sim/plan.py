@@ -375,6 +375,7 @@ class WorkerPlan:
     joins_at: float = 0.0
     resources: tuple[tuple[str, float], ...] = ()
     memory_limit: int = 0  # bytes; 0 = unlimited
+    room_bytes: int = 0  # what would take its process above this waits for room; 0: nothing does
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class TaskSpec:
     secedes: bool = False  # a third of the way through
     rejoins: bool = False  # and takes a slot again after two
     peak_bytes: int = 0  # by which its worker grows half way through
+    awaits: Key | None = None  # a third of the way through it waits until this was computed
+    says_so: bool = False  # to its worker, as it had submitted that itself
     role: str = ""  # in a shuffle: transfer, barrier or unpack
     shuffle: str = ""  # of a transfer: the barrier's key, which is the shuffle's id
     partition: int = 0  # of a transfer, its input partition; of an unpack, its output partition

@@ -1,10 +1,12 @@
 """A worker's disk in the simulation: slow, and it may refuse, or lose what it took."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
 from shoal.ids import TaskId
 from shoal.sim.footprints import Shortage
+from shoal.sim.making_room import RoomMaker
+from shoal.sim.process import Process
 from shoal.sim.specs import Value
 from shoal.sim.stage import Stage
 from shoal.worker.machine.effects import Evict, ReadBack, Write
@@ -14,6 +16,9 @@ from shoal.worker.model.entities import HANDED, OVER, WAITING, Run
 DISK_SECONDS: Final = 0.003
 """What it takes to write or to read a value."""
 
+
+FREE_SECONDS: Final = 0.001
+"""What it takes to let go of a value in memory."""
 
 FILLING_NBYTES: Final = 10**6
 """Where so much is to leave memory, whatever is read fills it again, and the worker pauses."""
@@ -29,6 +34,8 @@ class Owner(Protocol):
     machine: WorkerMachine
     store: dict[TaskId, Value]
     shortage: Shortage
+    process: Process
+    room: RoomMaker
 
     def when_awake(self, action: Callable[..., None], *arguments: object) -> None:
         """Do it now, or once the process is no longer frozen; never if it died."""
@@ -46,6 +53,7 @@ class Disk:
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self.files: dict[TaskId, Value] = {}
+        self._writing: dict[Write, None] = {}
         self._nworked = 0  # reads and writes
         self._bad_every = 0  # of so many, one fails; 0: none
         self._short_nbytes = 0  # of memory: so much is written
@@ -66,15 +74,22 @@ class Disk:
             owner.machine.spill(self._short_nbytes, owner.stage.world.now)
             owner.perform()
 
+    @property
+    def writing(self) -> Collection[Write]:
+        """What it is about to take."""
+        return self._writing
+
     def write(self, effect: Write) -> None:
         """Answer in a while."""
         owner = self._owner
         owner.stage.occasion("write", owner.machine.state.settings.address)
+        self._writing[effect] = None
         owner.stage.world.after(DISK_SECONDS, owner.when_awake, self._written, effect)
 
     def _written(self, effect: Write) -> None:
         owner, task = self._owner, effect.task
         now = owner.stage.world.now
+        del self._writing[effect]
         is_live = effect in owner.machine.state.writes
         value = owner.store.get(task)
         if is_live and value is None:
@@ -88,7 +103,7 @@ class Disk:
             if is_live and value is not None:
                 self.files[task] = value
             if is_evicted:
-                owner.store.pop(task, None)
+                self._let_go(task)
         owner.perform()
 
     def evict(self, effect: Evict) -> None:
@@ -96,21 +111,40 @@ class Disk:
         for task in effect.tasks:
             if task not in self.files:
                 self._owner.fail("what is let go of has a file", f"lets go of {task}")
-            self._owner.store.pop(task, None)
+            self._let_go(task)
+
+    def _let_go(self, task: TaskId) -> None:
+        """Of the value in memory, which takes a while if there is a bound."""
+        owner = self._owner
+        value = owner.store.pop(task, None)
+        if value is not None and owner.machine.state.room is not None:
+            owner.process.freeing_bytes += value.nbytes
+            owner.stage.world.after(FREE_SECONDS, owner.when_awake, self._freed, value.nbytes)
+
+    def _freed(self, nbytes: int) -> None:
+        owner = self._owner
+        owner.process.freeing_bytes -= nbytes
+        if owner.room.lacking_bytes:
+            owner.perform()
 
     def read_back(self, effect: ReadBack) -> None:
         """Answer in a while."""
         owner = self._owner
         owner.stage.occasion("read", owner.machine.state.settings.address)
+        if owner.room.is_short():
+            owner.machine.spill(effect.nbytes, owner.stage.world.now)
+        owner.process.coming[effect] = effect.nbytes
         owner.stage.world.after(DISK_SECONDS, owner.when_awake, self._read, effect)
 
     def _read(self, effect: ReadBack) -> None:
         owner, task = self._owner, effect.task
         now = owner.stage.world.now
+        del owner.process.coming[effect]
         if self._is_bad():
             owner.machine.value_not_read(effect, now)
         elif owner.machine.value_read(effect, now):
             owner.store[task] = self.files[task]
+            owner.room.came(effect.nbytes)
             if self._short_nbytes >= FILLING_NBYTES and now < self._short_until:
                 self._fill()
         owner.perform()

@@ -8,6 +8,7 @@ from shoal.protocol.answers import Answer
 from shoal.protocol.codec import Decoder
 from shoal.protocol.messages import Failure, Message, RunTask
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.sim.awaiting import Awaited
 from shoal.sim.network import End, Network
 from shoal.sim.oracle import Oracle
 from shoal.sim.plan import Ambush, Plan, Scatter, Submit
@@ -38,6 +39,9 @@ class Stage(ABC):
         self.epoch = Epoch(1)  # the scheduler's
         self.trades = Trades()
         self.rows = Rows()
+        self.awaited = Awaited(self.world, lambda: self.oracle.known)
+        self.nwaits = 0  # steps of workers after which something waited for room
+        self.nforced = [0, 0]  # times that it was let in without, and as nothing went on
         self.nended: dict[str, int] = {}  # runs by label, for tasks that fail a few times
         self.nmessages = 0
         self.is_calm = False  # faults are over
@@ -172,6 +176,7 @@ class Stage(ABC):
         instance = self.oracle.by_task.get(task) if epoch == self.epoch else None
         if instance is not None:
             instance.nmade += 1
+            self.awaited.computed(instance.key)
 
     def _whose(self, fingerprint: int) -> str:
         for instance in self.oracle.by_task.values():

@@ -24,6 +24,7 @@ from shoal.sim.plan import (
     Submit,
     WorkerPlan,
 )
+from shoal.sim.rooms import with_room
 from shoal.sim.specs import TaskSpec
 from shoal.sim.streams import Streams
 from shoal.sim.workloads import (
@@ -85,6 +86,9 @@ ACTORS: Final = "actors"
 EXCHANGES: Final = "exchanges"
 """Graphs with shuffles are submitted too, in some seeds."""
 
+ROOM: Final = "room"
+"""What comes into workers' memory waits until there is room, in some seeds."""
+
 LIMIT: Final = 200_000_000
 """Bytes that most workers may have, where that is limited."""
 
@@ -118,6 +122,8 @@ def expand(seed: int) -> Plan:
         acts = _with_limits(streams.of("what is limited"), acts, nclients, span_seconds)
     if FOOTPRINTS in features:
         workers, acts = _with_footprints(streams.of("what takes memory"), workers, acts)
+    if ROOM in features:
+        workers, acts = with_room(streams.of("what waits for room"), workers, acts)
     if EXCHANGES in features:
         for client in range(nclients):
             make = Maker(streams.of(f"exchanges {client}"), tuning)
@@ -162,6 +168,8 @@ def _features(streams: Streams, dice: Random) -> frozenset[str]:
         features |= {FOOTPRINTS}
     if streams.of("exchanges").random() < 0.35:
         features |= {EXCHANGES}
+    if streams.of("room").random() < 0.4:
+        features |= {ROOM}
     return features
 
 

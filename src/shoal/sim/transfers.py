@@ -5,7 +5,7 @@ fails: because nobody is there, because the two can't reach each other, because 
 meanwhile, or because nothing came for too long.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from shoal.ids import Epoch, Key, TaskId
@@ -26,6 +26,9 @@ class Holder(Protocol):
 
     def serves(self, task: TaskId, epoch: Epoch) -> Value | None:
         """The value, if others may have it."""
+
+    def sends(self, nbytes: Mapping[TaskId, int], until: float) -> None:
+        """Values are on their way from here."""
 
     def put(self, task: TaskId, key: Key, value: Value, epoch: Epoch) -> bool:
         """Take a value; False if that is refused."""
@@ -139,6 +142,7 @@ class Transfers:
                 nbytes = sum(value.nbytes for value in found.values())
                 arrives_at = network.arrival(address, asker)
                 arrives_at += nbytes / network.weather.bytes_per_second
+                worker.sends({task: found[task].nbytes for task in found}, arrives_at)
                 self._world.at(arrives_at, self._arrive, request, asker, address, found)
 
         worker.when_awake(look)

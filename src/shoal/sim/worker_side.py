@@ -1,7 +1,7 @@
 """A worker in the simulation: its real machine, and threads that end when the plan says so."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, assert_never
 
 from shoal.ids import CodeId, Epoch, Key, TaskId
@@ -15,18 +15,19 @@ from shoal.protocol.messages import (
     Message,
     RecallRuns,
     RegisterWorker,
-    RunTask,
     WorkerHeartbeat,
     WorkerWelcome,
 )
-from shoal.sim.amounts import Amounts
 from shoal.sim.footprints import Memory, Shortage
+from shoal.sim.making_room import RoomMaker
 from shoal.sim.network import End
 from shoal.sim.plan import WorkerPlan
-from shoal.sim.shuffling import TRANSFER, Shuffling
-from shoal.sim.specs import NBYTES_MIN, TaskSpec, Value, call_of, compute, from_bytes, to_bytes
+from shoal.sim.process import Process
+from shoal.sim.shuffling import Shuffling
+from shoal.sim.specs import NBYTES_MIN, Value, from_bytes
 from shoal.sim.spilling import Disk
 from shoal.sim.stage import Stage
+from shoal.sim.threads import Threads
 from shoal.sim.wire import FROM_WORKER
 from shoal.worker.machine.effects import (
     Close,
@@ -45,15 +46,7 @@ from shoal.worker.machine.effects import (
     Write,
 )
 from shoal.worker.machine.step import WorkerMachine
-from shoal.worker.model.entities import (
-    FAILED,
-    FINISHED,
-    RESCHEDULED,
-    WITHDRAWN,
-    MachineSettings,
-    Run,
-    RunEnded,
-)
+from shoal.worker.model.entities import MachineSettings, Run
 
 PATIENCE_SECONDS: Final = 1.0
 """Without progress, until a worker whose time is over goes all the same."""
@@ -61,8 +54,11 @@ PATIENCE_SECONDS: Final = 1.0
 LOAD_SECONDS: Final = 0.0001
 """What it takes to load small values that came inside a message."""
 
-RETURN_SECONDS: Final = 0.0001
-"""What threads take to give back a run that they haven't begun."""
+WRITING_BYTES_MAX: Final = 1000
+"""On their way to disk: few values at once."""
+
+WRITING_BYTES_MAX_BOUND: Final = 60_000_000
+"""The same where there is a bound that room is made below."""
 
 
 class WorkerActor:
@@ -92,29 +88,31 @@ class WorkerActor:
                 transfer_tasks_max=3,
                 transfers_max=4,
                 writable_nbytes_min=NBYTES_MIN,
-                writing_bytes_max=1000,
+                writing_bytes_max=(
+                    WRITING_BYTES_MAX_BOUND if plan.room_bytes else WRITING_BYTES_MAX
+                ),
             )
         )
         self.store: dict[TaskId, Value] = {}
         self.disk = Disk(self)
-        self.memory = Memory(self, plan.memory_limit)
+        self.memory = Memory(self, plan.memory_limit, is_counted=plan.room_bytes > 0)
+        self.process = Process(
+            stage.world, stage.streams.of(f"process {self.name}"), self.store, self.memory
+        )
         self.shortage = Shortage(self, PATIENCE_SECONDS)
-        self.shuffling = Shuffling(self, self._deprived)
-        self.amounts = Amounts(self)
         self.has_reconnected = False
         self.codes: dict[CodeId, bytes] = {}
         self.slowness = (1.0, 0.0)  # factor, until when
         self.reconnect_seconds = 0.01
         self.is_dead = False
-        self._inline_bytes_max = 0
-        self._queue: deque[tuple[Run, bytes]] = deque()  # handed to the threads, with its code
-        self._nexecuting = 0  # with a slot
-        self._seceded: dict[Run, None] = {}
-        self._rejoining: deque[Callable[[], None]] = deque()
+        self.inline_bytes_max = 0
         self._nbeats = 0
         self._frozen_until = 0.0
         self._deferred: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self.end: End
+        self.threads = Threads(self)
+        self.shuffling = Shuffling(self, self.threads.deprived)
+        self.room = RoomMaker(self, self.process, plan.room_bytes, plan.nthreads)
 
     # --- being there -------------------------------------------------------------------------
 
@@ -156,6 +154,8 @@ class WorkerActor:
     def thaw(self) -> None:
         """Go on, with what has arrived meanwhile first."""
         self._frozen_until = 0.0
+        if self.room.judge is not None:
+            self.room.judge.thawed()
         deferred, self._deferred = self._deferred, deque()
         for action, arguments in deferred:
             if not self.is_dead:
@@ -180,13 +180,14 @@ class WorkerActor:
         if end is not self.end or end.is_closed:
             return
         self.stage.hear(self.name, batch)
+        self.room.stir()
         for message in batch:
             if isinstance(message, FreeReplicas):
                 self.stage.occasion("free", self.address)
             elif isinstance(message, RecallRuns):
                 self.stage.occasion("recall", self.address)
             elif isinstance(message, WorkerWelcome):
-                self._inline_bytes_max = message.inline_bytes_max
+                self.inline_bytes_max = message.inline_bytes_max
                 self._beat(end, message.heartbeat_seconds)
         heard = [
             message
@@ -217,34 +218,45 @@ class WorkerActor:
             return
         if self._frozen_until <= self.stage.world.now:
             self._nbeats += 1
+            threads = self.threads
             is_game = self._nbeats % 2 and not self.memory.limit
-            nwaiting = self._nexecuting if is_game else 0
-            heartbeat = WorkerHeartbeat(nexecuting=self._nexecuting, nwaiting=nwaiting)
+            nwaiting = threads.nexecuting if is_game else threads.nwaiting
+            heartbeat = WorkerHeartbeat(nexecuting=threads.nexecuting, nwaiting=nwaiting)
             self.stage.say(end, [heartbeat], FROM_WORKER)
         self.stage.world.after(seconds, self._beat, end, seconds, background=True)
+
+    def beat_now(self) -> None:
+        """Say how many runs wait."""
+        if not self.end.is_closed:
+            threads = self.threads
+            beat = WorkerHeartbeat(nexecuting=threads.nexecuting, nwaiting=threads.nwaiting)
+            self.stage.say(self.end, [beat], FROM_WORKER)
 
     # --- the shell's part --------------------------------------------------------------------
 
     def perform(self) -> None:
-        """Do what the machine asks for, in order."""
-        for effect in self.machine.take_effects():
-            self._perform_one(effect)
-            if self.is_dead:
-                return
-        self.stage.after_worker_step(self.address)
+        """Do what the machine asks for, in order, and have room made for what waits for it."""
+        self.room.perform(self._perform_all)
+        if not self.is_dead:
+            self.stage.after_worker_step(self.address)
+
+    def _perform_all(self) -> None:
+        while effects := self.room.take_effects():
+            for effect in effects:
+                self._perform_one(effect)
+                if self.is_dead:
+                    return
 
     def _perform_one(self, effect: Effect) -> None:
         match effect:
             case Send(messages):
                 self.stage.say(self.end, messages, FROM_WORKER)
-            case StartRuns(runs):
-                for run in runs:
-                    self._queue.append((run, self._code_of(run)))
-                self._start_threads()
+            case StartRuns():
+                self.threads.start(effect)
             case WithdrawRuns(runs):
-                self._withdraw(runs)
+                self.threads.withdraw(runs)
             case HoldRuns(runs):
-                self._hold(runs)
+                self.threads.hold(runs)
             case Fetch():
                 self._fetch(effect)
             case LoadInline(inputs):
@@ -271,7 +283,8 @@ class WorkerActor:
             case _:
                 assert_never(effect)
 
-    def _code_of(self, run: Run) -> bytes:
+    def code_of(self, run: Run) -> bytes:
+        """What it is to call."""
         code = self.codes.get(run.message.code)
         if code is None:
             self.fail("codes are told", f"is to run {run.message!r}, of an unknown code", run.key)
@@ -281,6 +294,7 @@ class WorkerActor:
     def _fetch(self, fetch: Fetch) -> None:
         self.stage.trace.note(self.stage.world.now, self.name, "asks", f"{fetch!r}")
         self.stage.occasion("fetch", self.address, fetch.peer)
+        self.process.coming[fetch] = fetch.nbytes
         self.stage.transfers.fetch(
             self.address,
             self.machine.state.epoch,
@@ -291,6 +305,7 @@ class WorkerActor:
 
     def _fetched(self, fetch: Fetch, found: dict[TaskId, Value] | None) -> None:
         now = self.stage.world.now
+        del self.process.coming[fetch]
         what = "can't reach" if found is None else f"got {list(found)} from"
         self.stage.trace.note(now, self.name, what, fetch.peer)
         if found is None:
@@ -315,6 +330,10 @@ class WorkerActor:
         self.machine.replicas_put(loaded, self.stage.world.now)
         self.perform()
 
+    def sends(self, nbytes: Mapping[TaskId, int], until: float) -> None:
+        """Values are on their way from here."""
+        self.process.sends(nbytes, until)
+
     def put(self, task: TaskId, key: Key, value: Value, epoch: Epoch) -> bool:
         """A client gives a value; refused unless the two are in the same epoch."""
         state = self.machine.state
@@ -338,163 +357,16 @@ class WorkerActor:
         value = self.store.get(task)
         return self.disk.serve(task) if value is None else value
 
+    def keep(self, run: Run, value: Value) -> None:
+        """A run's result is in memory."""
+        self._keep(run.task, value)
+
     def _keep(self, task: TaskId, value: Value) -> None:
         """It is in memory, in place of what was here."""
         self.store[task] = value
         self.disk.replaced(task)
+        self.room.came(value.nbytes)
 
     def fail(self, invariant: str, sentence: str, *words: str) -> None:
         """Something about this worker can't be."""
         self.stage.fail(invariant, f"{self.name} {sentence}", *words)
-
-    # --- threads -----------------------------------------------------------------------------
-
-    def _start_threads(self) -> None:
-        while self._rejoining and self._nexecuting < self.nthreads:
-            self._rejoining.popleft()()
-        while self._queue and self._nexecuting < self.nthreads:
-            run, code = self._queue.popleft()
-            self._nexecuting += 1
-            self._begin(run, code)
-
-    def _withdraw(self, runs: list[Run]) -> None:
-        """Give back what no thread has begun."""
-        withdrawn = self._take_unbegun(runs)
-        if withdrawn:
-            ended = [RunEnded(run, WITHDRAWN) for run in withdrawn]
-            self.stage.world.after(RETURN_SECONDS, self.when_awake, self._ended, ended)
-
-    def _hold(self, runs: list[Run]) -> None:
-        """Have what no thread has begun wait until the worker resumes."""
-        held = self._take_unbegun(runs)
-        if held:
-            self.machine.runs_held(held, self.stage.world.now)
-
-    def _take_unbegun(self, runs: list[Run]) -> list[Run]:
-        waiting = {id(run) for run, _ in self._queue}
-        taken = [run for run in runs if id(run) in waiting]
-        gone = {id(run) for run in taken}
-        self._queue = deque(item for item in self._queue if id(item[0]) not in gone)
-        return taken
-
-    def _begin(self, run: Run, code: bytes) -> None:
-        """A thread takes the run: from here on its inputs are its own."""
-        message = run.message
-        state = self.machine.state
-        if state.pause is not None and run is not state.excepted:
-            self.fail("paused workers begin nothing", f"begins {run!r}", run.key)
-        function, label = call_of(code, message.argument)
-        spec = self.stage.specs[label]
-        self.stage.run_begins(self.address, self.machine.state.epoch, message, spec)
-        self.amounts.take(run)
-        self.stage.occasion("begin", self.address)
-        inputs = [self._input(message, i) for i in range(len(message.inputs))]
-        value = Value(compute(function, label, inputs), spec.nbytes, spec.is_unsendable)
-        if self.stage.is_actor(run.task, self.machine.state.epoch):
-            value = Value(value.fingerprint, NBYTES_MIN)  # its proxy
-        factor, until = self.slowness
-        seconds = spec.seconds * (factor if until > self.stage.world.now else 1.0)
-        self.stage.trace.note(self.stage.world.now, self.name, "begins", f"{run!r}")
-        self.memory.begin(run, spec, seconds)
-        if self.shuffling.joins(run, spec):
-            call = (function, label)
-            self.stage.world.after(seconds, self.when_awake, self._join, run, spec, call, seconds)
-            return
-        if not spec.secedes:
-            self.stage.world.after(seconds, self.when_awake, self._end, run, spec, value, seconds)
-            return
-        self.stage.world.after(seconds / 3, self.when_awake, self._secede, run, spec, seconds)
-        act = self._want_slot if spec.rejoins else self._end
-        self.stage.world.after(seconds * 2 / 3, self.when_awake, act, run, spec, value, seconds)
-
-    def _join(self, run: Run, spec: TaskSpec, call: tuple[str, str], seconds: float) -> None:
-        """The run is an unpack: its value is made of the shards that it finds."""
-
-        def joined(inputs: list[int]) -> None:
-            self._end(run, spec, Value(compute(*call, inputs), spec.nbytes), seconds)
-
-        self.shuffling.join(run, spec, lambda i: self._input(run.message, i), joined)
-
-    def _deprived(self, ended: RunEnded) -> None:
-        self._nexecuting -= 1
-        self.amounts.give_back(ended.run)
-        self.memory.end(ended.run)
-        self._ended([ended])
-        self._start_threads()
-
-    def _secede(self, run: Run, spec: TaskSpec, seconds: float) -> None:
-        """The run gives its slot to others."""
-        self._nexecuting -= 1
-        self._seceded[run] = None
-        self.stage.occasion("secede", self.address)
-        self.machine.seceded(run, seconds / 3, self.stage.world.now)
-        self.perform()
-        self._start_threads()
-
-    def _want_slot(self, run: Run, spec: TaskSpec, value: Value, seconds: float) -> None:
-        """It takes one again as soon as there is any, and before others."""
-
-        def rejoin() -> None:
-            self._nexecuting += 1
-            del self._seceded[run]
-            self.machine.rejoined(run, self.stage.world.now)
-            self.perform()
-            self.stage.world.after(
-                seconds / 3, self.when_awake, self._end, run, spec, value, seconds
-            )
-
-        self._rejoining.append(rejoin)
-        self._start_threads()
-
-    def _input(self, message: RunTask, index: int) -> int:
-        item = message.inputs[index]
-        if not isinstance(item, int) and item.value is not None:
-            return from_bytes(item.value).fingerprint
-        task = item if isinstance(item, int) else item.task
-        value = self.store.get(task)
-        if value is None:
-            self.fail(
-                "runs have their inputs",
-                f"begins {message.key!r} without its input {task}",
-                message.key,
-            )
-            raise AssertionError
-        return value.fingerprint
-
-    def _end(self, run: Run, spec: TaskSpec, value: Value, seconds: float) -> None:
-        if run in self._seceded:
-            del self._seceded[run]
-        else:
-            self._nexecuting -= 1
-        self.amounts.give_back(run)
-        self.memory.end(run)
-        label = spec.label
-        nended = self.stage.nended[label] = self.stage.nended.get(label, 0) + 1
-        if nended <= spec.nsent_back:
-            ended = RunEnded(run, RESCHEDULED, seconds=seconds)
-        elif nended <= spec.nsent_back + spec.nfailures:
-            failure = Failure(b"", f"ValueError: {label}", "", run.key, self.address)
-            ended = RunEnded(run, FAILED, seconds=seconds, failure=failure)
-        else:
-            is_small = value.nbytes <= max(self._inline_bytes_max, NBYTES_MIN)
-            if spec.role == TRANSFER:
-                is_small = False
-                value = self.shuffling.cut(run, spec, value, nended)
-            self.stage.run_is_over(run.task, self.machine.state.epoch)
-            ended = RunEnded(
-                run,
-                FINISHED,
-                nbytes=value.nbytes,
-                seconds=seconds,
-                value=to_bytes(value) if is_small else None,
-            )
-        self.machine.runs_ended([ended], self.stage.world.now)
-        if ended.kept:
-            self._keep(run.task, value)
-        self.stage.occasion("end", self.address)
-        self.perform()
-        self._start_threads()
-
-    def _ended(self, ended: list[RunEnded]) -> None:
-        self.machine.runs_ended(ended, self.stage.world.now)
-        self.perform()

@@ -1,0 +1,254 @@
+"""A simulated worker's eye on its memory: looks as the shell does, and has room made.
+
+What is decided is decided by the policies and the machine that a real worker has; here is only
+when they are asked (`worker/shell/memory.py` and `making_room.py`, in virtual time).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from shoal.sim.footprints import Owner
+from shoal.sim.process import Process
+from shoal.sim.room_judge import Judged, RoomJudge
+from shoal.worker.machine.effects import Effect
+from shoal.worker.model.entities import FINISHED, Run, RunEnded
+from shoal.worker.policies.footprints import Footprints
+from shoal.worker.policies.making_room import RoomMaking
+from shoal.worker.policies.room import Room
+
+LOOK_SECONDS: Final = 0.1
+IDLE_FACTOR: Final = 10
+CALM_FACTOR: Final = 4
+CALM_LOOKS: Final = 20
+CALM_BYTES: Final = 1 << 20
+MUCH_RATIO: Final = 0.02
+GAUGE_SECONDS_MIN: Final = 0.002
+"""As the shell has them."""
+
+TRIM_SECONDS: Final = 0.005
+"""What the C library takes to give back what is free."""
+
+
+class Worker(Owner, Judged, Protocol):
+    """The worker whose memory it is."""
+
+
+class RoomMaker:
+    """Of one worker; without a bound nothing is looked at."""
+
+    def __init__(self, worker: Worker, process: Process, bound_bytes: int, nthreads: int) -> None:
+        self._worker, self._process = worker, process
+        self._making = RoomMaking()
+        self._footprints: Footprints[Run] = Footprints(_kind_of)
+        self._is_trimming = self._is_making = False
+        self._came_bytes = 0  # of results, since that had memory looked at
+        self._much_bytes = int(bound_bytes * MUCH_RATIO)
+        self._factor = 1.0  # of the time until the next look
+        self._ncalm = 0  # looks since memory was other than before
+        self._seen = (0, 0)  # of the process, and of results
+        self._nplanned = 0  # looks, of which only the latest is still to come
+        self.judge: RoomJudge | None = None
+        if bound_bytes:
+            room = Room(bound_bytes, nthreads, self._footprints.kinds, _kind_of)
+            worker.machine.limit_memory(room)
+            self.judge = RoomJudge(worker, process, room)
+            self._making.looked(0)
+            self._plan(LOOK_SECONDS)
+
+    # --- looks -------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Tell the machine what the process has."""
+        if self.judge is None:
+            return
+        worker, process = self._worker, self._process.now_bytes()
+        grown = self._footprints.grown
+        self._making.looked(self._other_bytes(process))
+        self.judge.looked(process, grown)
+        worker.machine.looked(process, grown, worker.stage.world.now)
+
+    def stir(self) -> None:
+        """Something comes: look as often as there is reason to."""
+        if self._factor > 1 and self.judge is not None:
+            self._factor, self._ncalm = 1.0, 0
+            self._plan(LOOK_SECONDS)
+
+    def came(self, nbytes: int) -> None:
+        """So much of results is in memory that was not."""
+        self._came_bytes += nbytes
+        if self.judge is not None and self._came_bytes > self._much_bytes:
+            self._came_bytes = 0
+            self.look()
+            self._plan(0.0)
+
+    def is_short(self) -> bool:
+        """Whether the process has more than anything is let in up to."""
+        room = self._worker.machine.state.room
+        return room is not None and self._process.now_bytes() > room.bound_bytes
+
+    def _plan(self, seconds: float) -> None:
+        self._nplanned += 1
+        world, nth = self._worker.stage.world, self._nplanned
+        world.after(seconds, self._worker.when_awake, self._tick, nth, background=True)
+
+    def _tick(self, nth: int) -> None:
+        if nth != self._nplanned:
+            return
+        self._gauge(())
+        self.look_and_perform()
+        if nth == self._nplanned:
+            self._factor = self._next_factor()
+            self._plan(self._factor * LOOK_SECONDS)
+
+    def _next_factor(self) -> float:
+        process, managed = self._process.now_bytes(), self._process.managed_bytes
+        is_same = managed == self._seen[1]
+        self._ncalm += 1
+        if not is_same or abs(process - self._seen[0]) > CALM_BYTES:
+            self._seen, self._ncalm = (process, managed), 0
+        if self.lacking_bytes:
+            return 1.0
+        if is_same and not self._worker.threads.executing:
+            return IDLE_FACTOR
+        return CALM_FACTOR if self._ncalm >= CALM_LOOKS else 1.0
+
+    def look_and_perform(self) -> None:
+        """The process may have less memory: let in what waits, if there is room."""
+        self.look()
+        self._worker.perform()
+
+    # --- runs --------------------------------------------------------------------------------
+
+    def gauge(self, end: RunEnded) -> bool:
+        """A run is over, and its result not kept yet; whether to call `settle` once it is."""
+        room = self._worker.machine.state.room
+        if room is None:
+            return False
+        is_long = end.seconds >= GAUGE_SECONDS_MIN
+        if is_long:
+            self._gauge((end.run,))
+            self._footprints.end((end.run,))
+        if end.run.reserved_bytes and end.how == FINISHED:
+            self._footprints.took_little(end.run)
+        return is_long
+
+    def settle(self) -> None:
+        """Its result is kept, or dropped."""
+        self._footprints.settle(self._process.now_bytes(), self._process.managed_bytes)
+
+    def _gauge(self, ended: Sequence[Run]) -> None:
+        process = self._process
+        now, peak = process.now_bytes(), process.peak_bytes()
+        state = self._worker.machine.state
+        going = [*self._worker.threads.executing, *ended]
+        coming = state.incoming_nbytes + state.reading_nbytes
+        self._footprints.look(going, now, peak, process.managed_bytes, coming)
+
+    # --- room --------------------------------------------------------------------------------
+
+    def perform(self, perform_effects: Callable[[], None]) -> None:
+        """Have effects performed; measured before, where that matters, and with room made after."""
+        room = self._worker.machine.state.room
+        if room is None:
+            perform_effects()
+            return
+        if room.is_near:
+            self.look()
+        perform_effects()
+        if room.lacking_bytes and not self._worker.is_dead:
+            self._make()
+        if self.judge is not None and not self._is_making and not self._worker.is_dead:
+            self.judge.settled(is_trimming=self._is_trimming)
+
+    def take_effects(self) -> list[Effect]:
+        """What the machine asks for; who is let in is looked at."""
+        machine, judge = self._worker.machine, self.judge
+        if judge is None:
+            return machine.take_effects()
+        judge.about_to_ask()
+        effects = machine.take_effects()
+        judge.took(effects)
+        return effects
+
+    def _make(self) -> None:
+        if self._is_making:
+            return
+        self._is_making = True
+        try:
+            while self._begins_something():
+                continue
+        finally:
+            self._is_making = False
+
+    def _begins_something(self) -> bool:
+        worker = self._worker
+        if not self.lacking_bytes or self._is_trimming or worker.is_dead:
+            return False
+        now = worker.stage.world.now
+        deed = self._making.choose(self, now)
+        if deed is not None and deed.write_bytes:
+            nbytes = worker.machine.spill(deed.write_bytes, now)
+            worker.perform()
+            if nbytes:
+                return True
+            deed = self._making.choose(self, now, may_write=False)
+        if deed is None:
+            return False
+        if deed.trims:
+            self._is_trimming = True
+            worker.stage.world.after(TRIM_SECONDS, worker.when_awake, self._trimmed)
+            return False
+        assert self.judge is not None
+        self.judge.forces(is_overdue=deed.is_overdue)
+        worker.machine.let_in(is_overdue=deed.is_overdue)
+        self.look_and_perform()
+        return False
+
+    def _trimmed(self) -> None:
+        self._is_trimming = False
+        self._process.give_back()
+        self._making.trimmed(self.other_bytes())
+        self.look_and_perform()
+
+    # --- what is seen ------------------------------------------------------------------------
+
+    @property
+    def lacking_bytes(self) -> int:
+        """For the first of those that wait."""
+        room = self._worker.machine.state.room
+        return 0 if room is None else room.lacking_bytes
+
+    @property
+    def leaving_bytes(self) -> int:
+        """Of results that are being written to disk, or freed."""
+        return self._worker.machine.state.writing_nbytes + self._process.freeing_bytes
+
+    def other_bytes(self) -> int:
+        """What is neither a result, nor a run's, nor on its way."""
+        return self._other_bytes(self._process.now_bytes())
+
+    def _other_bytes(self, process: int) -> int:
+        state = self._worker.machine.state
+        coming = state.incoming_nbytes + state.reading_nbytes
+        return max(0, process - self._process.managed_bytes - self._footprints.grown - coming)
+
+    def is_under_way(self) -> bool:
+        """Whether anything goes on that may leave room as it ends."""
+        return self._worker.machine.is_under_way()
+
+    def under_way(self) -> tuple[object, ...]:
+        """What that is, and of how many bytes results are."""
+        return (*self._worker.machine.under_way(), self._process.managed_bytes)
+
+    def worked_seconds(self) -> float:
+        """Of a processor, that the process has had."""
+        return self._worker.threads.worked_seconds()
+
+    def is_sending(self) -> bool:
+        """Whether values are on their way that may not be kept any more."""
+        return self._process.is_sending
+
+
+def _kind_of(run: Run) -> str:
+    """The first part of its key."""
+    return run.key.partition("-")[0]
