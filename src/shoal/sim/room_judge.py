@@ -166,7 +166,7 @@ class RoomJudge:
                 self._fail(invariant, f"does not wait for {going[0]!r}")
             return
         since = max(self._stood_since, self._unforced_since)
-        if now - since < STANDSTILL_SECONDS - ALMOST:
+        if now - since < STANDSTILL_SECONDS - UNSEEN_SECONDS_MAX:  # what came and went is unseen
             self._fail(invariant, f"takes for a standstill what went on at {since:.3f}")
         for run, begun in worker.threads.computing.items():
             if now - begun > STANDSTILL_SECONDS:
@@ -180,8 +180,10 @@ class RoomJudge:
         now = worker.stage.world.now
         self._require_books()
         stands = self._standing()
-        if stands != self._stood or worker.threads.computing:
+        if stands != self._stood:
             self._stood, self._stood_since = stands, now
+        if worker.threads.computing:
+            self._waits_since = now
         if self._is_leaving() or self._process.managed_bytes != self._managed_bytes:
             self._waits_since, self._managed_bytes = now, self._process.managed_bytes
         if not room.lacking_bytes or state.pause is not None:

@@ -69,6 +69,7 @@ class Scene:
         self.fetches: list[Fetch] = []
         self.writes: list[Write] = []  # unanswered, as these are
         self.reads: list[ReadBack] = []
+        self.sizes: dict[str, int] = {}  # of what others hold, where it is not ten bytes
         self.said: list[str] = []
         self.welcome()
 
@@ -365,7 +366,7 @@ class Scene:
             return task
         if holders == "=":
             return Input(task, Key(name), 10, [], b"value")
-        return Input(task, Key(name), 10, holders.split())
+        return Input(task, Key(name), self.sizes.get(name, 10), holders.split())
 
 
 def number_of(task: str) -> TaskId:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from shoal.worker.policies.room import FAVOURS_MAX
 from tests.scenes.worker.scene import Scene
 
 
@@ -193,3 +194,26 @@ def test_a_worker_without_a_limit_counts_nothing() -> None:
     scene.look(1 << 40)
     scene.run("x#1", "y#1")
     assert scene.take() == ["start x#1 y#1"]
+
+
+def test_runs_whose_inputs_are_small_do_not_take_room_from_each_other_nearly_for_ever(
+    scene: Scene,
+) -> None:
+    """What c lacks is much, and what d has is little: that makes room for c, and is read again."""
+    scene.limit(100_000)
+    results(scene, "b")
+    scene.look(95_000)
+    scene.sizes["p"] = 90_000
+    scene.run("c#1", p="A")
+    scene.run("d#1", b=None, q="B")
+    nrounds = 0
+    while scene.spill(scene.lacking):
+        nrounds += 1
+        if scene.writes:
+            scene.written("b")
+        scene.look(95_000)
+        while scene.reads:
+            _read(scene, 95_000)
+    assert nrounds == FAVOURS_MAX
+    scene.let_in()
+    assert "ask A for p" in scene.take()

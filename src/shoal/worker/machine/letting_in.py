@@ -11,7 +11,7 @@ from __future__ import annotations
 from shoal.worker.machine.effects import HoldRuns
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model.entities import HANDED, NEVER, Run
-from shoal.worker.policies.room import Room
+from shoal.worker.policies.room import FAVOURS_MAX, Room
 
 
 def begin_asking(state: WorkerState) -> None:
@@ -55,11 +55,12 @@ def end_asking(state: WorkerState) -> None:
 def may_favour(state: WorkerState) -> bool:
     """Whether inputs of runs that wait may leave memory for the first that lacks room.
 
-    Until some run has begun, for so many bytes as it lacked, and as its inputs have that are not
-    here; else two runs could have each other's inputs written and read for ever.
+    Until some run has begun, for so many bytes as it lacks, and as its inputs have that are not
+    here, and no more than so many times; else two runs could have each other's inputs written and
+    read for ever, or, where those are small, nearly so.
     """
     room = state.room
-    return room is None or state.pause is not None or room.favours.get(room.for_run, 1) > 0
+    return room is None or state.pause is not None or room.favours.get(room.for_run, 1.0) > 0
 
 
 def note_favour(state: WorkerState, nbytes: int) -> None:
@@ -68,13 +69,12 @@ def note_favour(state: WorkerState, nbytes: int) -> None:
     if room is None or state.pause is not None:
         return
     run = room.for_run
-    left = room.favours.get(run)
-    if left is None:
-        left = room.lacking_bytes
-        if run is not None:
-            left += sum(want.nbytes for want in run.wants or ())
-            left += sum(replica.nbytes for replica in run.unread or ())
-    room.favours[run] = left - nbytes
+    whole = room.lacking_bytes
+    if run is not None:
+        whole += sum(want.nbytes for want in run.wants or ())
+        whole += sum(replica.nbytes for replica in run.unread or ())
+    share = max(nbytes / max(1, whole), 1 / FAVOURS_MAX)
+    room.favours[run] = room.favours.get(run, 1.0) - share
 
 
 def room_bytes(state: WorkerState) -> int:

@@ -14,6 +14,11 @@ from shoal.worker.model.entities import Replica, Run
 CALM_SHARE: Final = 3
 """Below its bound by a third of it, and by what runs are known to take, a worker need not count."""
 
+FAVOURS_MAX: Final = 100
+"""So many times may inputs of runs that wait leave memory for another one, however small they are.
+
+They are read again as soon as there is room for them, which is before there is room for much."""
+
 ARGUMENT_BYTES_MIN: Final = 1 << 20
 """An argument that came with its run takes as much again once it is unpickled, if it is larger."""
 
@@ -56,8 +61,8 @@ class Room:
         self.is_near = False  # so little was left then that what comes is counted
         self.lacking_bytes = 0  # for the first of those that wait
         self.for_run: Run | None = None  # that one, or the run that it is for
-        self.favours: dict[Run | None, int] = {}  # since a run began: for how many bytes more
-        # inputs of runs that wait may leave memory for this one
+        self.favours: dict[Run | None, float] = {}  # since a run began: for which share of what
+        # this one needs may inputs of runs that wait still leave memory
         self.is_forced = False  # nothing more can be had: the first is let in all the same
         self.is_overdue = False  # whatever goes on: it is at a standstill
 
