@@ -14,6 +14,9 @@ AWAIT_SECONDS_MAX: Final = 15.0
 More than its worker takes to let in what waits for room while all stands still.
 """
 
+IN_VAIN_MAX: Final = 3
+"""Once so many have waited in vain nobody waits any more: else there is no end for minutes."""
+
 
 class Awaited:
     """All that is waited for in one run of the simulator."""
@@ -29,7 +32,8 @@ class Awaited:
         """`go_on` is called once as the task has been computed, or in the end all the same."""
         assert spec.awaits is not None
         instance = self._known().get(spec.awaits)
-        if instance is None or instance.nmade or spec.label in self._in_vain:
+        is_vain = spec.label in self._in_vain or len(self._in_vain) >= IN_VAIN_MAX
+        if instance is None or instance.nmade or is_vain:
             self._world.after(0.0, go_on)
             return
         is_over = False

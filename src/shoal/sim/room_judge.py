@@ -3,19 +3,23 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Protocol
 
+from shoal.ids import TaskId
 from shoal.sim.process import Process
 from shoal.sim.stage import Stage
 from shoal.worker.machine.effects import Effect, Fetch, HoldRuns, ReadBack, StartRuns, Write
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import HANDED, Run
 from shoal.worker.policies.making_room import SENDING_SECONDS_MAX, STANDSTILL_SECONDS
-from shoal.worker.policies.room import Room
+from shoal.worker.policies.room import FAVOURS_MAX, Room
 
 UNSEEN_SECONDS_MAX: Final = 1.0
 """So long nobody may look, while nothing comes and nothing ends."""
 
 STANDSTILL_SECONDS_MAX: Final = STANDSTILL_SECONDS + 1.5
 """It is seen that nothing ends or works as memory is looked at."""
+
+READS_MAX: Final = 2 * FAVOURS_MAX
+"""Of one value, while nothing begins: for each of several runs that wait, its memory may be had."""
 
 ALMOST: Final = 1e-6
 
@@ -78,6 +82,7 @@ class RoomJudge:
         self._unforced_since = 0.0  # nobody was let in as no more room could be made
         self._waits_since = 0.0  # something waits, and results neither come nor go
         self._managed_bytes = 0  # of those
+        self._nreads: dict[TaskId, int] = {}  # of values, since a run began
         self._unreasoned_since: float | None = None  # who waits does so for nothing
 
     def looked(self, process_bytes: int, grown_bytes: int) -> None:
@@ -101,6 +106,7 @@ class RoomJudge:
         started = [run for e in effects if isinstance(e, StartRuns) for run in e.runs]
         held = [run for e in effects if isinstance(e, HoldRuns) for run in e.runs]
         is_forced, self._is_forced = self._is_forced, False
+        self._count_reads(started, effects)
         if self._was_near or state.pause is not None:
             self._counted.update(dict.fromkeys(started))
         self._counted.update(dict.fromkeys(held))
@@ -118,6 +124,16 @@ class RoomJudge:
             passing = [e for e in effects if isinstance(e, Fetch | ReadBack)]
             if passing:
                 self._fail("nothing passes what waits for room", f"lets in {passing!r}")
+
+    def _count_reads(self, started: Sequence[Run], effects: Sequence[Effect]) -> None:
+        """Values don't go to disk and back for ever while nothing begins."""
+        if started:
+            self._nreads.clear()
+        for effect in effects:
+            if isinstance(effect, ReadBack):
+                nreads = self._nreads[effect.task] = self._nreads.get(effect.task, 0) + 1
+                if nreads > READS_MAX:
+                    self._fail("values come to stay", f"reads {effect.task} {nreads} times")
 
     def _require_someone(self, started: Sequence[Run], effects: Sequence[Effect]) -> None:
         """Who was forced is among those that were let in."""

@@ -19,6 +19,11 @@ LARGE_NBYTES: Final = 1025
 LARGE_RATIO: Final = 0.3
 """of others so many, are made as large as is drawn from here:"""
 SIZES: Final = (1025, 5_000_000, 15_000_000, 15_000_000, 30_000_000)
+UNEVEN_SIZES: Final = (1025, 1025, 5_000_000, 15_000_000, 30_000_000)
+"""The same where little has to make room for much."""
+
+ROUND_SECONDS_MIN: Final = 0.01
+"""Between rounds of the scheduler's."""
 
 WORKS_SECONDS: Final = 30.0
 """A run that takes so long works for longer than a worker waits for what stands still, even once it
@@ -37,13 +42,14 @@ def with_room(
     takes_memory = all(worker.memory_limit == 0 for worker in workers)
     chosen: dict[str, TaskSpec] = {}
     changed: list[Act] = []
+    sizes = dice.choice((SIZES, UNEVEN_SIZES))
     waits, works = dice.random() < 0.6, dice.random() < 0.2
     for act in acts:
         if isinstance(act, Submit):
             new = [task for task in act.tasks if task.label not in chosen]
             ratio = dice.choice((0, 0.3, 0.6, 1.2) if waits or works else (0, 0, 0.1, 0.6))
             peak = int(ratio * BOUNDS[1]) if takes_memory else 0
-            chosen.update({task.label: _changed(dice, task, peak) for task in new})
+            chosen.update({task.label: _changed(dice, task, peak, sizes) for task in new})
             if waits and new:
                 _have_some_wait(dice, new, chosen)
             if works and new:
@@ -55,15 +61,25 @@ def with_room(
     return workers, changed
 
 
+def with_time(settings: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+    """What waits for room may do so for long, in which timers are not to fill all steps."""
+    return tuple(
+        [
+            (name, max(value, ROUND_SECONDS_MIN) if name == "reduction_seconds" else value)
+            for name, value in settings
+        ]
+    )
+
+
 def _with_bound(worker: WorkerPlan, bound: int) -> WorkerPlan:
     if bound and worker.memory_limit:
         bound = int(BOUND_RATIO * worker.memory_limit)
     return replace(worker, room_bytes=bound)
 
 
-def _changed(dice: Random, task: TaskSpec, peak_bytes: int) -> TaskSpec:
+def _changed(dice: Random, task: TaskSpec, peak_bytes: int, sizes: Sequence[int]) -> TaskSpec:
     is_large = task.nbytes >= LARGE_NBYTES or dice.random() < LARGE_RATIO
-    nbytes = dice.choice(SIZES) if is_large else task.nbytes
+    nbytes = dice.choice(sizes) if is_large else task.nbytes
     return replace(task, nbytes=nbytes, peak_bytes=task.peak_bytes or peak_bytes)
 
 

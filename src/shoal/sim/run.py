@@ -46,7 +46,7 @@ KEYS: Final = re.compile("'([^']+)'")
 STEPS_MAX: Final = 60_000
 """Steps after which a run is taken for a livelock; an ordinary one has about a thousand."""
 
-PATIENCE_SECONDS: Final = 120.0
+PATIENCE_SECONDS: Final = 240.0
 """Virtual time that timers get to bring about an end, once nothing else is going on."""
 
 

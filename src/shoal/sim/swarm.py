@@ -24,7 +24,7 @@ from shoal.sim.plan import (
     Submit,
     WorkerPlan,
 )
-from shoal.sim.rooms import with_room
+from shoal.sim.rooms import with_room, with_time
 from shoal.sim.specs import TaskSpec
 from shoal.sim.streams import Streams
 from shoal.sim.workloads import (
@@ -132,6 +132,8 @@ def expand(seed: int) -> Plan:
     weather = _weather(streams.of("weather"))
     acts += _again(public, acts, faults, weather)
     settings = _settings(streams.of("settings"))
+    if ROOM in features:
+        settings = with_time(settings)
     ends = [act.at for act in acts] + [fault.at for fault in faults]
     if "worker_ttl_seconds" in dict(settings):
         ends.append(max(ends, default=0.0) + 2.0)  # calm must not come before silence is noticed
