@@ -142,6 +142,10 @@ def test_a_standstill_that_is_none_is_noticed() -> None:
     played = Played(a_plan(TaskSpec(LARGE, nbytes=MB)))
     judge = played.worker.room.judge
     assert judge is not None
+    with pytest.raises(Violation, match=r"could have .* leave memory"):
+        judge.forces(is_overdue=False)
+    [replica] = played.worker.machine.state.held.values()
+    replica.npins = 1
     judge.forces(is_overdue=False)  # as nothing goes on
     with pytest.raises(Violation, match="takes for a standstill what went on"):
         judge.forces(is_overdue=True)

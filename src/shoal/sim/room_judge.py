@@ -176,6 +176,10 @@ class RoomJudge:
         invariant = "who is forced has waited for what might have made room"
         if self._is_leaving():
             self._fail(invariant, "does not wait for what is being written")
+        state = worker.machine.state
+        for replica in [*state.resident.values(), *state.clean.values()]:
+            if not replica.npins:
+                self._fail(invariant, f"could have {replica!r} leave memory")
         going = self._going()
         if not is_overdue:
             if going:
