@@ -39,7 +39,7 @@ def conform(found: Any, declared: Any, name: str, input_partition: int | None) -
     Converted is what a reader of both would call equal: a partition that is empty or has missing
     values alone, narrower numbers and coarser times, texts however they are held, categories for
     values.  Numbers and times of a type that holds more, and those with missing values where the
-    declared type has none, stay as they are.
+    declared type has none, stay as they are, and so does what is no text where texts are declared.
 
     Args:
         input_partition: None if whatever can't be converted stays as it is.
@@ -57,7 +57,7 @@ def conform(found: Any, declared: Any, name: str, input_partition: int | None) -
         converted, why = None, f"{error}"
     if converted is not None:
         return converted
-    if input_partition is None or _stays(found, declared):
+    if input_partition is None or _says_nothing(declared) or _stays(found, declared):
         return found
     raise SchemaMismatch(input_partition, name, _kind_of(found), str(declared), why)
 
@@ -121,6 +121,12 @@ def _missing_values(found: Any, declared: Any) -> tuple[Any, str]:
     declared = declared if _can_miss(declared) else np.dtype(np.float64)  # as pandas does
     one = pd.Series([None], dtype=_known(declared))
     return one.take(np.zeros(len(found), np.intp)), ""
+
+
+def _says_nothing(declared: Any) -> bool:
+    """Whether it is what dask declares of columns of which it knows nothing: texts, for objects of
+    any kind and for categories that it does not know."""
+    return bool(_family_of_type(declared) == "text")
 
 
 def _stays(found: Any, declared: Any) -> bool:
