@@ -118,7 +118,10 @@ def _known(declared: Any) -> Any:
 def _missing_values(found: Any, declared: Any) -> tuple[Any, str]:
     if _is_object(declared):
         return found.astype(object), ""
-    declared = declared if _can_miss(declared) else np.dtype(np.float64)  # as pandas does
+    if not _can_miss(declared):  # as pandas does when it aligns or merges
+        declared = np.dtype(object if declared.kind == "b" else np.float64)
+        if _is_same_type(found.dtype, declared):
+            return found, ""
     one = pd.Series([None], dtype=_known(declared))
     return one.take(np.zeros(len(found), np.intp)), ""
 
