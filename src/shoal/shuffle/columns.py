@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -323,16 +324,34 @@ def encode_other(name: str, values: Any) -> Taking:
 
 def decode_mixed(column: Column, arrays: Sequence[Any], beside: Sequence[Any]) -> Any:
     """What `column.decode` gives, where some shards are of another type than the declared one: of
-    the type that pandas has for all of them together."""
+    the type that pandas has for all of them together.
+
+    Cost: that of `column.decode` if all are of one type; else another copy.
+    """
     pieces = []
-    for array, told in zip(arrays, beside, strict=True):
-        own, of_own = column, told
-        if isinstance(told, Other):
-            own, of_own = column_for(column.name, told.dtype), told.beside
-        values = own.decode([array], [of_own])
-        pieces.append(pd.Series(values, dtype=None if has_own_type(values) else object))
+    for (_, dtype), run in groupby(zip(arrays, beside, strict=True), key=_own_type):
+        its_arrays, told = zip(*run, strict=True)
+        if dtype is None:
+            values = column.decode(its_arrays, told)
+        else:
+            values = column_for(column.name, dtype).decode(its_arrays, [own for _, own in told])
+        piece = pd.Series(values, dtype=None if has_own_type(values) else object, copy=False)
+        pieces.append(piece)
+    if len(pieces) == 1:
+        return values
     joined = pd.concat(pieces, ignore_index=True)
-    return joined.to_numpy() if isinstance(joined.dtype, np.dtype) else joined.array
+    if not isinstance(joined.dtype, np.dtype):
+        return joined.array
+    values = joined.to_numpy()
+    values.flags.writeable = True  # pandas protects it for the Series, which nobody else has
+    return values
+
+
+def _own_type(shard: tuple[Any, Any]) -> tuple[Any, Any]:
+    """What is equal for shards of one type; (None, None) for the declared one."""
+    told = shard[1]
+    # Types of different libraries aren't asked whether they are equal.
+    return (type(told.dtype), told.dtype) if isinstance(told, Other) else (None, None)
 
 
 def has_own_type(values: Any) -> bool:

@@ -132,10 +132,13 @@ class TableSchema:
     def decode(self, batches: Sequence[Any], beside: Sequence[Sequence[Any] | None]) -> Any:
         """A frame of record batches, and of what each has beside it."""
         values = []
+        told: list[Any] = [None] * len(beside)
+        brings = any(each is not None for each in beside)
         for place, column in enumerate(self.columns):
             arrays = [batch.column(place) for batch in batches]
-            told = [each and each[place] for each in beside]
-            if any(isinstance(each, Other) for each in told):
+            if brings:
+                told = [each and each[place] for each in beside]
+            if brings and Other in map(type, told):
                 values.append(decode_mixed(column, arrays, told))
             else:
                 values.append(column.decode(arrays, told))

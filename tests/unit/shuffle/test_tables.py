@@ -236,6 +236,17 @@ def test_numbers_and_times_of_larger_types_than_declared_come_out_as_pandas_has_
     pd.testing.assert_frame_equal(mine, pd.concat(parts))
 
 
+@pytest.mark.parametrize("found", ["int64", "Int64", object])
+def test_columns_of_several_types_arrive_writable(found: Any) -> None:
+    """Pandas lets nobody write to the values of a Series that it joined."""
+    declared = pd.DataFrame({"x": pd.Series([1, 2], dtype="int32")})
+    parts = [declared, pd.DataFrame({"x": pd.Series([3, 2**40], dtype=found)})]
+    (mine,) = shuffled(spec_for(declared, 1), parts, [[0, 0], [0, 0]])
+    mine.iloc[0, 0] = 7
+    mine.loc[mine.x == 2, "x"] = 8
+    assert mine.x.tolist() == [7, 8, 3, 2**40]
+
+
 def test_an_index_that_is_not_as_declared_stays_as_it_is() -> None:
     """Functions that make partitions seldom say what index these have."""
     meta = pd.DataFrame({"x": [1]}, index=pd.Index(["a"], name="i"))
