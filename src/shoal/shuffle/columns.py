@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shoal.shuffle.conforming import is_open
+from shoal.shuffle.conforming import is_open, open_categories, says_nothing
 from shoal.shuffle.errors import CategoriesMismatch
 
 _UNSIGNED_BY_WIDTH: Final = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32(), 8: pa.uint64()}
@@ -306,6 +306,7 @@ class Other(NamedTuple):
     """What a shard has beside its batch of a column that is not of the declared type there."""
 
     dtype: Any
+    """Of categoricals, without their categories, which are in `beside`."""
     beside: object
     """As the way in which that type travels has it."""
 
@@ -313,6 +314,8 @@ class Other(NamedTuple):
 def encode_other(name: str, values: Any) -> Taking:
     """Rows of a Series that keeps its own type: each shard tells it."""
     dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):  # else each shard would bring all categories
+        dtype = open_categories()
     take_own = column_for(name, dtype).encode(values)
 
     def take(order: Any) -> Encoded:
@@ -326,9 +329,13 @@ def decode_mixed(column: Column, arrays: Sequence[Any], beside: Sequence[Any]) -
     """What `column.decode` gives, where some shards are of another type than the declared one: of
     the type that pandas has for all of them together.
 
+    Missing values alone have no say in that where the declared type says nothing: they may have
+    been of any type.
+
     Cost: that of `column.decode` if all are of one type; else another copy.
     """
-    pieces = []
+    pieces: list[Any] = []
+    without: list[int] = []
     for (_, dtype), run in groupby(zip(arrays, beside, strict=True), key=_own_type):
         its_arrays, told = zip(*run, strict=True)
         if dtype is None:
@@ -336,9 +343,14 @@ def decode_mixed(column: Column, arrays: Sequence[Any], beside: Sequence[Any]) -
         else:
             values = column_for(column.name, dtype).decode(its_arrays, [own for _, own in told])
         piece = pd.Series(values, dtype=None if has_own_type(values) else object, copy=False)
+        if dtype is None and says_nothing(column.dtype) and piece.isna().all():
+            without.append(len(pieces))
         pieces.append(piece)
     if len(pieces) == 1:
         return values
+    other = next(piece for place, piece in enumerate(pieces) if place not in without)
+    for place in without:
+        pieces[place] = other.iloc[:0].reindex(range(len(pieces[place])))
     joined = pd.concat(pieces, ignore_index=True)
     if not isinstance(joined.dtype, np.dtype):
         return joined.array

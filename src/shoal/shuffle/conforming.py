@@ -57,7 +57,7 @@ def conform(found: Any, declared: Any, name: str, input_partition: int | None) -
         converted, why = None, f"{error}"
     if converted is not None:
         return converted
-    if input_partition is None or _says_nothing(declared) or _stays(found, declared):
+    if input_partition is None or says_nothing(declared) or _stays(found, declared):
         return found
     raise SchemaMismatch(input_partition, name, _kind_of(found), str(declared), why)
 
@@ -67,6 +67,19 @@ def is_open(categories: Any) -> bool:
     from dask.dataframe.utils import UNKNOWN_CATEGORIES
 
     return UNKNOWN_CATEGORIES in categories
+
+
+def open_categories() -> Any:
+    """The type of categoricals whose categories aren't known."""
+    from dask.dataframe.utils import UNKNOWN_CATEGORIES
+
+    return pd.CategoricalDtype([UNKNOWN_CATEGORIES])
+
+
+def says_nothing(declared: Any) -> bool:
+    """Whether it is what dask declares of columns of which it knows nothing: texts, for objects of
+    any kind and for categories that it does not know."""
+    return bool(_family_of_type(declared) == "text")
 
 
 def _is_same_type(found: Any, declared: Any) -> bool:
@@ -124,12 +137,6 @@ def _missing_values(found: Any, declared: Any) -> tuple[Any, str]:
             return found, ""
     one = pd.Series([None], dtype=_known(declared))
     return one.take(np.zeros(len(found), np.intp)), ""
-
-
-def _says_nothing(declared: Any) -> bool:
-    """Whether it is what dask declares of columns of which it knows nothing: texts, for objects of
-    any kind and for categories that it does not know."""
-    return bool(_family_of_type(declared) == "text")
 
 
 def _stays(found: Any, declared: Any) -> bool:

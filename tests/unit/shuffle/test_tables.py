@@ -247,6 +247,40 @@ def test_columns_of_several_types_arrive_writable(found: Any) -> None:
     assert mine.x.tolist() == [7, 8, 3, 2**40]
 
 
+@pytest.mark.parametrize(
+    ("found", "nothing"),
+    [
+        (pd.Series([1.0, 2.0]), pd.Series([np.nan, np.nan])),
+        (pd.Series([1, 2]), pd.Series([np.nan])),
+        (pd.Series(pd.to_datetime(["2024-01-01"])), pd.Series([pd.NaT])),
+        (pd.Series([1, 2], dtype="Int64"), pd.Series([None], dtype="Int64")),
+        (pd.Series([1, 2], dtype="category"), pd.Series([None], dtype="category")),
+    ],
+)
+def test_missing_values_alone_make_no_objects_of_what_is_declared_as_text(
+    found: Any, nothing: Any
+) -> None:
+    """Texts are what dask declares of a column of which it knows nothing."""
+    parts = [pd.DataFrame({"x": values}) for values in (nothing, found, nothing)]
+    spec = spec_for(pd.DataFrame({"x": ["text"]}), 1)
+    (mine,) = shuffled(spec, parts, [[0] * len(part) for part in parts])
+    dtype = found.dtype if nothing.dtype == "category" else pd.concat([found, nothing]).dtype
+    assert mine.x.dtype == dtype
+    assert mine.x.dropna().tolist() == found.tolist()
+    assert mine.x.isna().sum() == 2 * len(nothing)
+
+
+def test_categories_that_are_not_declared_go_only_where_they_are_used() -> None:
+    declared = pd.DataFrame({"x": ["text"]})
+    parts = [pd.DataFrame({"x": pd.Series(range(a, a + 5000), dtype="category")}) for a in (0, 9)]
+    ids = np.arange(5000) % 100
+    shards = list(spec_for(declared, 100).cut(parts[0].assign(**{IDS: ids}), 0).shards)
+    assert sum(len(b"".join(shard.buffers)) for shard in shards) < 500_000
+    joined = shuffled(spec_for(declared, 100), parts, [ids, ids])
+    assert joined[1].x.tolist() == parts[0].x[1::100].tolist() + parts[1].x[1::100].tolist()
+    assert joined[1].x.dtype == "category"
+
+
 def test_an_index_that_is_not_as_declared_stays_as_it_is() -> None:
     """Functions that make partitions seldom say what index these have."""
     meta = pd.DataFrame({"x": [1]}, index=pd.Index(["a"], name="i"))
