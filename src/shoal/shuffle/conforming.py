@@ -131,7 +131,10 @@ def _known(declared: Any) -> Any:
 def _missing_values(found: Any, declared: Any) -> tuple[Any, str]:
     if _is_object(declared):
         return found.astype(object), ""
-    if not _can_miss(declared):  # as pandas does when it aligns or merges
+    if not _can_miss(declared):
+        if not isinstance(found.dtype, np.dtype) and _stays(found, declared):
+            return found, ""  # whole numbers beside it would be floats
+        # As pandas does when it aligns or merges.
         declared = np.dtype(object if declared.kind == "b" else np.float64)
         if _is_same_type(found.dtype, declared):
             return found, ""

@@ -218,6 +218,7 @@ def test_a_partition_of_missing_values_is_one_of_the_declared_type() -> None:
         (pd.Series([1], dtype="int32"), [pd.Series([2**40])]),
         (pd.Series([1]), [pd.Series([1.5, 2.0]), pd.Series([3])]),
         (pd.Series([1]), [pd.Series([1, None], dtype="Int64"), pd.Series([3]), pd.Series([4.5])]),
+        (pd.Series([1]), [pd.Series([v], dtype="Int64") for v in (2**60 + 1, None)]),
         (pd.Series([True]), [pd.Series([1, 0]), pd.Series([2])]),
         (pd.Series([1.0], dtype="float32"), [pd.Series([0.1]), pd.Series([2], dtype="int8")]),
         (
