@@ -54,3 +54,24 @@ def test_inputs_of_two_workers_that_cannot_be_sent_are_an_error_in_the_end() -> 
         scene.fail("y", NO, immovable=["z" if places[-1] == "a" else "x"])
     assert scene.state("y") == "erred"
     assert set(places) == {"a", "b"}
+
+
+def test_a_holder_that_was_avoided_before_is_so_no_more(scene: Scene) -> None:
+    """a dies with x, and x comes back on e, from which y was kept away as the others."""
+    scene.workers("a", "b", "d", "e")
+    scene.submit(x=[], options=TaskOptions(workers=["a", "e"]))
+    scene.finish("x")
+    scene.submit(w=[], options=on("a"))
+    scene.submit(y=["x"])
+    scene.fail("y", NO, immovable=["x"])
+    scene.finish("w")
+    scene.lose("a")
+    assert scene.run("x")[0].name == "e"
+    scene.finish("x")
+    assert scene.run("y")[0].name == "b"
+    scene.submit(v=[], options=on("e"))
+    scene.submit(u=[], options=on("e"))
+    scene.fail("y", NO, immovable=["x"])
+    place = scene.task("y").worker
+    assert place is not None
+    assert place.name == "e"

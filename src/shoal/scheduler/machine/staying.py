@@ -27,5 +27,5 @@ def stays_with(core: Core, task: Task, asker: Worker, immovable: Sequence[TaskId
     kept = [holder for holder in holders if holder is not asker and holder.takes_work]
     if kept:
         others = [worker for worker in state.workers.values() if worker not in kept]
-        state.avoided.setdefault(task, {}).update(dict.fromkeys(others))
+        state.avoided[task] = dict.fromkeys(others)  # no holder, though it was avoided before
     return bool(kept)
