@@ -18,20 +18,20 @@ OF_ROOM: Final = (
     Mutant(
         "inputs of runs that wait are written and read back for ever",
         LETTING_IN,
-        "or room.favours.get(room.for_run, 1.0) > 0\n",
-        "or True\n",
+        "    return favours is None or favours.left_bytes > 0\n",
+        "    return True\n",
     ),
     Mutant(
         "what left memory for the first that waits is not noted",
         LETTING_IN,
-        "    room.favours[run] = room.favours.get(run, 1.0) - share\n",
+        "    favours.left_bytes -= max(nbytes, favours.least_bytes)\n",
         "    pass\n",
     ),
     Mutant(
         "what little left memory for the first that waits counts as little",
         LETTING_IN,
-        "max(nbytes / max(1, whole), 1 / FAVOURS_MAX)",
-        "nbytes / max(1, whole)",
+        "max(nbytes, favours.least_bytes)",
+        "nbytes",
     ),
     Mutant(
         "what is forced waits until nothing is under way, though that stands still",

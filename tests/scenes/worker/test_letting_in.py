@@ -3,7 +3,7 @@
 import pytest
 
 from shoal.worker.policies.room import FAVOURS_MAX
-from tests.scenes.worker.scene import Scene
+from tests.scenes.worker.scene import Scene, name_of
 
 
 @pytest.fixture
@@ -187,6 +187,31 @@ def test_inputs_of_runs_that_wait_make_room_for_the_first(scene: Scene) -> None:
     assert scene.written("b")
     scene.look(50)
     assert scene.take() == ["start y#1", "hold y#1", "start y#1"]  # uncounted, until z asks
+
+
+def test_inputs_make_room_for_as_much_as_the_first_needed_at_first(scene: Scene) -> None:
+    """Its ten are on disk, and come one after the other: what has come is not needed any more."""
+    first, others = "ABCDEFGHIJ", "abcdefghij"
+    results(scene, *first)
+    while scene.spill(100):
+        while scene.writes:
+            scene.written(name_of(scene.writes[0].task))
+    results(scene, *others)
+    process = 95
+    scene.look(process)
+    scene.run("y#1", **dict.fromkeys(first))
+    scene.run("z#1", p="X", **dict.fromkeys(others))
+    nread = 0
+    while scene.spill(scene.lacking):
+        while scene.writes:
+            process -= 10
+            scene.written(name_of(scene.writes[0].task))
+        scene.look(process)
+        while scene.reads:
+            nread += 1
+            process += 10
+            _read(scene, process)
+    assert nread == len(first)
 
 
 def test_a_worker_without_a_limit_counts_nothing() -> None:

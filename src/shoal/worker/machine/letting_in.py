@@ -11,7 +11,7 @@ from __future__ import annotations
 from shoal.worker.machine.effects import HoldRuns
 from shoal.worker.machine.state import WorkerState
 from shoal.worker.model.entities import HANDED, NEVER, Run
-from shoal.worker.policies.room import FAVOURS_MAX, Room
+from shoal.worker.policies.room import Favours, Room
 
 
 def begin_asking(state: WorkerState) -> None:
@@ -55,12 +55,15 @@ def end_asking(state: WorkerState) -> None:
 def may_favour(state: WorkerState) -> bool:
     """Whether inputs of runs that wait may leave memory for the first that lacks room.
 
-    Until some run has begun, for so many bytes as it lacks, and as its inputs have that are not
+    Until some run has begun, for so many bytes as it lacked, and as its inputs had that were not
     here, and no more than so many times; else two runs could have each other's inputs written and
     read for ever, or, where those are small, nearly so.
     """
     room = state.room
-    return room is None or state.pause is not None or room.favours.get(room.for_run, 1.0) > 0
+    if room is None or state.pause is not None:
+        return True
+    favours = room.favours.get(room.for_run)
+    return favours is None or favours.left_bytes > 0
 
 
 def note_favour(state: WorkerState, nbytes: int) -> None:
@@ -69,12 +72,14 @@ def note_favour(state: WorkerState, nbytes: int) -> None:
     if room is None or state.pause is not None:
         return
     run = room.for_run
-    whole = room.lacking_bytes
-    if run is not None:
-        whole += sum(want.nbytes for want in run.wants or ())
-        whole += sum(replica.nbytes for replica in run.unread or ())
-    share = max(nbytes / max(1, whole), 1 / FAVOURS_MAX)
-    room.favours[run] = room.favours.get(run, 1.0) - share
+    favours = room.favours.get(run)
+    if favours is None:
+        needed_bytes = room.lacking_bytes
+        if run is not None:
+            needed_bytes += sum(want.nbytes for want in run.wants or ())
+            needed_bytes += sum(replica.nbytes for replica in run.unread or ())
+        favours = room.favours[run] = Favours(needed_bytes)
+    favours.left_bytes -= max(nbytes, favours.least_bytes)
 
 
 def room_bytes(state: WorkerState) -> int:

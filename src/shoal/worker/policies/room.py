@@ -23,6 +23,16 @@ ARGUMENT_BYTES_MIN: Final = 1 << 20
 """An argument that came with its run takes as much again once it is unpickled, if it is larger."""
 
 
+class Favours:
+    """For so many bytes more may inputs of runs that wait leave memory for another one."""
+
+    __slots__ = ("least_bytes", "left_bytes")
+
+    def __init__(self, needed_bytes: int) -> None:
+        self.left_bytes = needed_bytes
+        self.least_bytes = -(-needed_bytes // FAVOURS_MAX)  # however small it is, it counts as this
+
+
 class Room:
     """What one worker's memory leaves below a bound, and who has been promised some of it."""
 
@@ -61,8 +71,7 @@ class Room:
         self.is_near = False  # so little was left then that what comes is counted
         self.lacking_bytes = 0  # for the first of those that wait
         self.for_run: Run | None = None  # that one, or the run that it is for
-        self.favours: dict[Run | None, float] = {}  # since a run began: for which share of what
-        # this one needs may inputs of runs that wait still leave memory
+        self.favours: dict[Run | None, Favours] = {}  # that were done to this one since a run began
         self.is_forced = False  # nothing more can be had: the first is let in all the same
         self.is_overdue = False  # whatever goes on: it is at a standstill
 
