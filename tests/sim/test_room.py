@@ -9,8 +9,9 @@ from shoal.sim.awaiting import AWAIT_SECONDS_MAX, Awaited
 from shoal.sim.cluster import Cluster
 from shoal.sim.invariants import ENDED, GONE, broken
 from shoal.sim.oracle import Instance
-from shoal.sim.plan import Plan, Submit, WorkerPlan
+from shoal.sim.plan import Plan, SlowWorker, Submit, WorkerPlan
 from shoal.sim.room_judge import STANDSTILL_SECONDS_MAX
+from shoal.sim.rooms import WORKS_SECONDS
 from shoal.sim.run import run
 from shoal.sim.specs import TaskSpec
 from shoal.sim.violation import Violation
@@ -93,6 +94,15 @@ def test_a_run_that_says_that_it_waits_keeps_nobody_out() -> None:
     verdict = run(plan, checks_all=True)
     assert verdict.is_good
     assert verdict.seconds < plan.calm_at + 1
+
+
+def test_a_run_that_works_for_long_comes_to_its_end_on_a_slow_worker_too() -> None:
+    works = TaskSpec(LARGE, seconds=WORKS_SECONDS)
+    slow = SlowWorker(0.01, 0, factor=30.0, seconds=5.0)
+    plan = replace(a_plan(works), acts=(Submit(0.02, 0, (works,)),), faults=(slow,))
+    verdict = run(plan, checks_all=True)
+    assert verdict.is_good
+    assert WORKS_SECONDS < verdict.seconds < 2 * WORKS_SECONDS
 
 
 def test_a_run_does_not_wait_for_ever() -> None:

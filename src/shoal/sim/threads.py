@@ -25,6 +25,9 @@ from shoal.worker.model.entities import (
 RETURN_SECONDS = 0.0001
 """What threads take to give back a run that they haven't begun."""
 
+SLOWED_SECONDS_MAX = 30.0
+"""A run lasts no longer for being on a slow worker: heartbeats would fill all steps there are."""
+
 
 class Host(Owner, Protocol):
     """The worker whose threads they are."""
@@ -138,7 +141,9 @@ class Threads:
         if stage.is_actor(run.task, state.epoch):
             value = Value(value.fingerprint, NBYTES_MIN)  # its proxy
         factor, until = worker.slowness
-        seconds = spec.seconds * (factor if until > world.now else 1.0)
+        seconds = spec.seconds
+        if until > world.now:
+            seconds = max(seconds, min(seconds * factor, SLOWED_SECONDS_MAX))
         stage.trace.note(world.now, worker.name, "begins", f"{run!r}")
         self.executing[run] = None
         self.computing[run] = world.now
