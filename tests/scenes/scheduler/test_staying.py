@@ -1,5 +1,7 @@
 """Results that can't be moved, such as those with an open socket: what needs them comes to them."""
 
+import pytest
+
 from shoal.protocol.messages import TaskOptions
 from tests.scenes.scheduler.scene import Scene
 
@@ -75,3 +77,49 @@ def test_a_holder_that_was_avoided_before_is_so_no_more(scene: Scene) -> None:
     place = scene.task("y").worker
     assert place is not None
     assert place.name == "e"
+
+
+@pytest.mark.parametrize(
+    "needs", [TaskOptions(resources={"gpu": 1.0}), TaskOptions(limits={"db": 5})]
+)
+def test_what_needs_resources_or_is_limited_waits_until_the_holder_has_room(
+    scene: Scene, needs: TaskOptions
+) -> None:
+    """a has none left, and b has: y is sent there once, and others that need as much go there."""
+    scene.join("a", resources={"gpu": 1.0})
+    scene.join("b", resources={"gpu": 1.0})
+    scene.submit(x=[], options=on("a"))
+    scene.finish("x")
+    held = TaskOptions(workers=["a"], resources={"gpu": 1.0})
+    scene.submit(w=[], options=held)
+    scene.submit(v=[], options=held)
+    scene.submit(u=[], options=on("a"))
+    scene.submit(y=["x"], options=needs)
+    assert scene.run("y")[0].name == "b"
+    scene.take()
+    scene.fail("y", NO, immovable=["x"])
+    assert scene.take() == []
+    scene.submit(z=[], options=needs)
+    assert scene.take() == ["b: run z #1"]
+    for key in ("w", "u", "v"):
+        scene.finish(key)
+    assert scene.run("y")[0].name == "a"
+    scene.finish("y")
+    assert scene.state("y") == "memory"
+
+
+def test_what_needs_resources_goes_elsewhere_if_the_holder_dies(scene: Scene) -> None:
+    """x is made again on b, and y runs there."""
+    scene.join("a", resources={"gpu": 1.0})
+    scene.join("b", resources={"gpu": 1.0})
+    scene.submit(x=[], options=TaskOptions(workers=["a", "b"]))
+    scene.finish("x")
+    scene.submit(w=[], options=TaskOptions(workers=["a"], resources={"gpu": 1.0}))
+    scene.submit(y=["x"], options=TaskOptions(resources={"gpu": 1.0}))
+    scene.fail("y", NO, immovable=["x"])
+    assert scene.state("y") == "queued"
+    scene.lose("a")
+    scene.finish("x")
+    assert scene.run("y")[0].name == "b"
+    scene.finish("y")
+    assert scene.state("y") == "memory"
