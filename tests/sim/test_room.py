@@ -105,6 +105,12 @@ def test_a_run_that_works_for_long_comes_to_its_end_on_a_slow_worker_too() -> No
     assert WORKS_SECONDS < verdict.seconds < 2 * WORKS_SECONDS
 
 
+def test_heartbeats_of_workers_without_a_bound_may_be_many_as_well() -> None:
+    works = TaskSpec(LARGE, seconds=4 * WORKS_SECONDS)
+    plan = replace(a_plan(works, room_mb=0), settings=(("heartbeat_seconds", 0.1),))
+    assert run(plan, checks_all=True).is_good
+
+
 def test_a_run_does_not_wait_for_ever() -> None:
     world = World()
     there = {SUM: Instance(TaskSpec(SUM), (), 0)}
