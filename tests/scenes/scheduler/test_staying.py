@@ -123,3 +123,40 @@ def test_what_needs_resources_goes_elsewhere_if_the_holder_dies(scene: Scene) ->
     assert scene.run("y")[0].name == "b"
     scene.finish("y")
     assert scene.state("y") == "memory"
+
+
+def test_an_input_that_was_lost_before_it_could_be_said_that_it_cannot_be_sent(
+    scene: Scene,
+) -> None:
+    """a dies with x as b says so: y waits until x is there again, whoever has it then."""
+    scene.workers("a", "b", "d")
+    scene.submit(x=[], options=TaskOptions(workers=["a", "d"]))
+    scene.finish("x")
+    scene.submit(w=[], options=on("a"))
+    scene.submit(y=["x"])
+    assert scene.run("y")[0].name == "b"
+    scene.lose("a")
+    scene.fail("y", NO, immovable=["x"])
+    assert scene.state("y") == "waiting"
+    scene.finish("x")
+    assert scene.run("y")[0].name == "d"
+    scene.finish("y")
+    assert scene.state("y") == "memory"
+
+
+def test_an_input_that_the_asker_has_made_anew_meanwhile(scene: Scene) -> None:
+    """a dies, and b makes x; only then does b hear that a could not send it."""
+    scene.workers("a")
+    scene.join("b", nthreads=2)
+    scene.submit(x=[], options=TaskOptions(workers=["a", "b"]))
+    assert scene.run("x")[0].name == "a"
+    scene.finish("x")
+    scene.submit(w=[], options=on("a"))
+    scene.submit(y=["x"])
+    assert scene.run("y")[0].name == "b"
+    scene.lose("a")
+    scene.finish("x")
+    scene.fail("y", NO, immovable=["x"])
+    assert scene.run("y")[0].name == "b"
+    scene.finish("y")
+    assert scene.state("y") == "memory"

@@ -12,7 +12,7 @@ from shoal.scheduler.model.entities import Task, Worker
 
 def stays_with(core: Core, task: Task, asker: Worker, immovable: Sequence[TaskId]) -> bool:
     """`asker` can't get these inputs of `task`, such as a result with an open socket: have it run
-    on a holder of them.  False if none of those may, or if that was tried before.
+    on a holder of them.  False if none of those may, or if that was tried too often.
 
     One that needs resources, or is limited, is for those holders from now on, unless they go: else
     it would be sent to whoever has something left, again and again, before they have.
@@ -26,12 +26,16 @@ def stays_with(core: Core, task: Task, asker: Worker, immovable: Sequence[TaskId
     holders: list[Worker] = []
     for number in immovable:
         dependency = state.task_by_id.get(number)
-        holders += (dependency and dependency.who_has) or ()
+        if dependency is None:
+            continue
+        if not dependency.who_has or asker in dependency.who_has:
+            return True  # it was lost meanwhile, and is made anew, or was by `asker`
+        holders += dependency.who_has
     is_bound = bool(options.workers) and not options.allow_other_workers
     if is_bound:
         named = state.workers_named(options.workers)
         holders = [holder for holder in holders if holder in named]
-    kept = [holder for holder in holders if holder is not asker and holder.takes_work]
+    kept = [holder for holder in holders if holder.takes_work]
     if kept:
         others = [worker for worker in state.workers.values() if worker not in kept]
         state.avoided[task] = dict.fromkeys(others)  # no holder, though it was avoided before
