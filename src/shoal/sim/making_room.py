@@ -12,18 +12,13 @@ from shoal.sim.process import Process
 from shoal.sim.room_judge import Judged, RoomJudge
 from shoal.worker.machine.effects import Effect
 from shoal.worker.model.entities import FINISHED, Run, RunEnded
-from shoal.worker.policies.footprints import Footprints
+from shoal.worker.policies.footprints import GAUGE_SECONDS_MIN, Footprints
+from shoal.worker.policies.looking import LOOK_RATIO, LookPace
 from shoal.worker.policies.making_room import RoomMaking
 from shoal.worker.policies.room import Room
 
 LOOK_SECONDS: Final = 0.1
-IDLE_FACTOR: Final = 10
-CALM_FACTOR: Final = 4
-CALM_LOOKS: Final = 20
-CALM_BYTES: Final = 1 << 20
-MUCH_RATIO: Final = 0.02
-GAUGE_SECONDS_MIN: Final = 0.002
-"""As the shell has them."""
+"""Between two looks, where nothing speaks for another time; as the settings have it."""
 
 TRIM_SECONDS: Final = 0.005
 """What the C library takes to give back what is free."""
@@ -42,10 +37,8 @@ class RoomMaker:
         self._footprints: Footprints[Run] = Footprints(_kind_of)
         self._is_trimming = self._is_making = False
         self._came_bytes = 0  # of results, since that had memory looked at
-        self._much_bytes = int(bound_bytes * MUCH_RATIO)
-        self._factor = 1.0  # of the time until the next look
-        self._ncalm = 0  # looks since memory was other than before
-        self._seen = (0, 0)  # of the process, and of results
+        self._much_bytes = int(bound_bytes * LOOK_RATIO)
+        self._pace = LookPace()
         self._nplanned = 0  # looks, of which only the latest is still to come
         self.judge: RoomJudge | None = None
         if bound_bytes:
@@ -69,8 +62,8 @@ class RoomMaker:
 
     def stir(self) -> None:
         """Something comes: look as often as there is reason to."""
-        if self._factor > 1 and self.judge is not None:
-            self._factor, self._ncalm = 1.0, 0
+        if self._pace.factor > 1 and self.judge is not None:
+            self._pace.stir()
             self._plan(LOOK_SECONDS)
 
     def came(self, nbytes: int) -> None:
@@ -97,20 +90,13 @@ class RoomMaker:
         self._gauge(())
         self.look_and_perform()
         if nth == self._nplanned:
-            self._factor = self._next_factor()
-            self._plan(self._factor * LOOK_SECONDS)
-
-    def _next_factor(self) -> float:
-        process, managed = self._process.now_bytes(), self._process.managed_bytes
-        is_same = managed == self._seen[1]
-        self._ncalm += 1
-        if not is_same or abs(process - self._seen[0]) > CALM_BYTES:
-            self._seen, self._ncalm = (process, managed), 0
-        if self.lacking_bytes:
-            return 1.0
-        if is_same and not self._worker.threads.executing:
-            return IDLE_FACTOR
-        return CALM_FACTOR if self._ncalm >= CALM_LOOKS else 1.0
+            self._pace.looked(
+                self._process.now_bytes(),
+                self._process.managed_bytes,
+                is_executing=bool(self._worker.threads.executing),
+                is_lacking=bool(self.lacking_bytes),
+            )
+            self._plan(self._pace.factor * LOOK_SECONDS)
 
     def look_and_perform(self) -> None:
         """The process may have less memory: let in what waits, if there is room."""
@@ -141,8 +127,7 @@ class RoomMaker:
         now, peak = process.now_bytes(), process.peak_bytes()
         state = self._worker.machine.state
         going = [*self._worker.threads.executing, *ended]
-        coming = state.incoming_nbytes + state.reading_nbytes
-        self._footprints.look(going, now, peak, process.managed_bytes, coming)
+        self._footprints.look(going, now, peak, process.managed_bytes, state.coming_nbytes)
 
     # --- room --------------------------------------------------------------------------------
 
@@ -228,8 +213,7 @@ class RoomMaker:
         return self._other_bytes(self._process.now_bytes())
 
     def _other_bytes(self, process: int) -> int:
-        state = self._worker.machine.state
-        coming = state.incoming_nbytes + state.reading_nbytes
+        coming = self._worker.machine.state.coming_nbytes
         return max(0, process - self._process.managed_bytes - self._footprints.grown - coming)
 
     def is_under_way(self) -> bool:

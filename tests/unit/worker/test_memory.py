@@ -26,7 +26,8 @@ from shoal.worker.model.entities import (
     Run,
     RunEnded,
 )
-from shoal.worker.shell.memory import CALM_FACTOR, CALM_LOOKS, IDLE_FACTOR, MemoryWatch
+from shoal.worker.policies.looking import CALM_FACTOR, CALM_LOOKS, IDLE_FACTOR
+from shoal.worker.shell.memory import MemoryWatch
 from shoal.worker.shell.readings import ProcessMemory
 
 MIB = 1 << 20

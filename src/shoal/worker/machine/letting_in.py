@@ -32,10 +32,10 @@ def fits(state: WorkerState, nbytes: int, run: Run | None) -> bool:
         return True
     if room.lacking_bytes:
         return False
-    if not room.is_near and room.gets_near(_coming_bytes(state) + nbytes):
+    if not room.is_near and room.gets_near(state.coming_nbytes + nbytes):
         room.is_near = True
         _count_runs(state, room)
-    excess = room.excess_bytes(_coming_bytes(state) + nbytes)
+    excess = room.excess_bytes(state.coming_nbytes + nbytes)
     if excess <= 0:
         return True
     if room.is_forced and (room.is_overdue or not is_under_way(state)):
@@ -86,7 +86,7 @@ def room_bytes(state: WorkerState) -> int:
     """So much more may be on its way, as far as memory is concerned."""
     if state.room is None:
         return NEVER
-    return max(0, -state.room.excess_bytes(_coming_bytes(state)))
+    return max(0, -state.room.excess_bytes(state.coming_nbytes))
 
 
 def is_lacking(state: WorkerState) -> bool:
@@ -143,7 +143,7 @@ def on_looked(state: WorkerState, process_bytes: int, grown_bytes: int) -> None:
     if room is None:
         return
     was_near = room.is_near
-    room.look(process_bytes, grown_bytes, _coming_bytes(state))
+    room.look(process_bytes, grown_bytes, state.coming_nbytes)
     if room.is_near and not was_near and state.pause is None:
         _count_runs(state, room)
 
@@ -177,7 +177,3 @@ def _reserve(room: Room, run: Run, nbytes: int) -> None:
     """The run may take so much until it ends: what it has taken by then is there to be seen."""
     room.reserved_bytes += nbytes - run.reserved_bytes
     run.reserved_bytes = nbytes
-
-
-def _coming_bytes(state: WorkerState) -> int:
-    return state.incoming_nbytes + state.reading_nbytes

@@ -95,6 +95,11 @@ class WorkerState:
         self.unqueued: list[Want] = []  # wants that need a peer
         self.starved: OrderedSet[Peer] = OrderedSet()  # peers with a queue and room for a request
 
+    @property
+    def coming_nbytes(self) -> int:
+        """Of results that are on their way into memory, from peers or from disk."""
+        return self.incoming_nbytes + self.reading_nbytes
+
     def record(self, key: Key, what: str, number: int = 0) -> None:
         """Add to the story."""
         self.story.append((self.now, key, what, number))

@@ -23,6 +23,9 @@ KINDS_MAX: Final = 256
 FADING: Final = 0.9
 """What a kind took counts for so much of itself after each of its runs that took less."""
 
+GAUGE_SECONDS_MIN: Final = 0.002
+"""A run that is over sooner can't have taken much: the system clears each page first."""
+
 R = TypeVar("R", bound=Hashable)
 
 

@@ -165,6 +165,6 @@ class RoomMaker:
 
     def _other_bytes(self, process: int, grown: int) -> int:
         """Of so much that the process has."""
-        state = self._maker.machine.state
-        coming = state.incoming_nbytes + state.reading_nbytes
-        return max(0, process - self._maker.results.nbytes - grown - coming)
+        maker = self._maker
+        coming = maker.machine.state.coming_nbytes
+        return max(0, process - maker.results.nbytes - grown - coming)

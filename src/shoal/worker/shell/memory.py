@@ -29,7 +29,8 @@ from shoal.units import format_nbytes
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import FINISHED, Run, RunEnded
 from shoal.worker.policies.ageing import Ageing
-from shoal.worker.policies.footprints import Footprints
+from shoal.worker.policies.footprints import GAUGE_SECONDS_MIN, Footprints
+from shoal.worker.policies.looking import LOOK_RATIO, LookPace
 from shoal.worker.policies.pressure import Found, Pressure, Relief, Thresholds
 from shoal.worker.policies.room import Room
 from shoal.worker.shell.context import live_workers
@@ -43,20 +44,6 @@ from shoal.worker.shell.trimming import Trimming, give_back
 
 logger = logging.getLogger("shoal.worker.memory")
 
-IDLE_FACTOR: Final = 10
-"""So many times less often is looked while nothing runs and nothing comes."""
-CALM_FACTOR: Final = 4
-"""So many times less often while what runs takes no more for a while,"""
-CALM_LOOKS: Final = 20
-"""which is so many looks,"""
-CALM_BYTES: Final = 1 << 20
-"""and no more means within this much."""
-HIGH_FACTOR: Final = 4
-"""So many times more often, while something runs and there is little room."""
-
-GAUGE_SECONDS_MIN: Final = 0.002
-"""A run that is over sooner can't have taken much: the system clears each page first."""
-
 TOLD_SECONDS: Final = 10.0
 """A pause that comes so soon after another is not worth a warning: they are short then."""
 
@@ -64,10 +51,6 @@ UNCOUNTED_RATIO_MIN: Final = 0.5
 """Of the limit: what a process has before its worker begins in it does not count if it is more.
 
 It is not the worker's then, as in a notebook, and the worker would never begin a task."""
-
-LOOK_RATIO: Final = 0.02
-"""Of the limit: when so much of results has come, memory is looked at, whatever the time.  A worker
-that makes arrays as fast as memory takes them needs no tenth of a second for its limit."""
 
 NLARGEST: Final = 3
 """Holders of memory that are named when a worker pauses."""
@@ -168,10 +151,8 @@ class MemoryWatch:
         """Has what is lacking made, while there is a limit."""
         self._timer: asyncio.Handle | None = None
         self._is_due = False  # the next look comes as soon as the loop is free
-        self._factor = 1.0  # of the interval, until the next look
-        self._ncalm = 0  # looks since memory was other than before
+        self._pace = LookPace()
         self._is_collecting = self._is_trimming = False
-        self._seen_process = self._seen_managed = 0
         self._is_told = False  # people were warned of this pause
         self._told_at = float("-inf")
         self._told_trouble = ""  # with the disk, of which the scheduler knows
@@ -310,16 +291,16 @@ class MemoryWatch:
         peak, feed = self._process.peak(process), self._feed
         going = [*feed.threads.executing(), *ended]
         state = feed.machine.state
-        coming = state.incoming_nbytes + state.reading_nbytes
-        self._footprints.look(going, process, peak, feed.results.nbytes, coming)
+        managed, coming = feed.results.nbytes, state.coming_nbytes
+        self._footprints.look(going, process, peak, managed, coming)
         return process
 
     # --- looks -------------------------------------------------------------------------------
 
     def stir(self) -> None:
         """Something comes: look as often as there is reason to."""
-        if self._factor > 1 and self._timer is not None and not self._is_due:
-            self._factor, self._ncalm = 1.0, 0
+        if self._pace.factor > 1 and self._timer is not None and not self._is_due:
+            self._pace.stir()
             self._timer.cancel()
             self._timer = self._loop.call_later(self._interval_seconds, self._tick)
 
@@ -346,26 +327,17 @@ class MemoryWatch:
             self._relieve(relief, found)
         if self._pressure.paused_at is not None and feed.disk_trouble != self._told_trouble:
             self._say_pause(self._shortage(found))
-        self._factor = self._next_factor(process, found)
+        room = feed.machine.state.room
+        self._pace.looked(
+            process,
+            found.managed,
+            is_executing=bool(found.nexecuting),
+            is_lacking=room is not None and bool(room.lacking_bytes),
+            is_high=self._pressure.is_high,
+        )
         if self._timer is not None and not self._is_due:  # else what we did has closed the worker
-            seconds = self._factor * self._interval_seconds
+            seconds = self._pace.factor * self._interval_seconds
             self._timer = self._loop.call_later(seconds, self._tick)
-
-    def _next_factor(self, process: int, found: Found) -> float:
-        """How many times the interval it is until the next look."""
-        is_same = found.managed == self._seen_managed
-        self._ncalm += 1
-        if not is_same or abs(process - self._seen_process) > CALM_BYTES:
-            self._seen_process, self._seen_managed = process, found.managed
-            self._ncalm = 0
-        if self._pressure.is_high:
-            return 1 / HIGH_FACTOR if found.nexecuting else 1.0
-        room = self._feed.machine.state.room
-        if room is not None and room.lacking_bytes:
-            return 1.0  # what is being sent may have left, and says nothing
-        if is_same and not found.nexecuting:
-            return IDLE_FACTOR
-        return CALM_FACTOR if self._ncalm >= CALM_LOOKS else 1.0
 
     def _share_of(self, process: int) -> int:
         """What counts of so much: workers that share a process share what it has."""
