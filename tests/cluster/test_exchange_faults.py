@@ -3,7 +3,6 @@
 import os
 import resource
 import signal
-from importlib.util import find_spec
 from threading import Timer
 
 import dask
@@ -11,16 +10,13 @@ import numpy as np
 import pytest
 
 from shoal import Client, Event, LocalCluster
-from shoal.client.dask_settings import drop_in_is_ours
 from shoal.shuffle.errors import P2POutOfDiskError
+from tests.marks import needs_name
 
 pd = pytest.importorskip("pandas")
 dd = pytest.importorskip("dask.dataframe")
 
-pytestmark = pytest.mark.skipif(
-    not (drop_in_is_ours() and find_spec("pyarrow")),
-    reason="dask finds shuffles by the name `distributed`, and sends them by pyarrow",
-)
+pytestmark = needs_name
 
 NPARTS = 12
 NROWS = 2_000

@@ -1,23 +1,19 @@
 """Random tables and arrays, exchanged between workers, are what pandas and numpy say they are."""
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 
 import pytest
 
 from shoal import Client
-from shoal.client.dask_settings import drop_in_is_ours
 
 pytest.importorskip("dask.dataframe")
 
 from tests.exchanged.kinds import is_for_cluster
 from tests.exchanged.running import run_on_cluster
+from tests.marks import needs_name
 
 pytestmark = [
-    pytest.mark.skipif(
-        not (drop_in_is_ours() and find_spec("pyarrow")),
-        reason="dask finds shuffles by the name `distributed`, and sends them by pyarrow",
-    ),
+    needs_name,
     # of dask's, as it reads instants with a time zone
     pytest.mark.filterwarnings("ignore:Series.values returning:DeprecationWarning"),
 ]

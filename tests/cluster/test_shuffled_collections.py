@@ -10,16 +10,11 @@ from dask.graph_manipulation import bind, clone
 from dask.utils import get_default_shuffle_method
 
 from shoal import Client
-from shoal.client.dask_settings import drop_in_is_ours
+from tests.marks import needs_name
 from tests.programs import printed_by_script
 
 pd = pytest.importorskip("pandas")
 dd = pytest.importorskip("dask.dataframe")
-
-needs_name = pytest.mark.skipif(
-    not (drop_in_is_ours() and find_spec("pyarrow")),
-    reason="dask finds shuffles by the name `distributed`, and sends them by pyarrow",
-)
 
 
 @pytest.fixture(scope="module")

@@ -3,23 +3,19 @@
 import logging
 import os
 import signal
-from importlib.util import find_spec
 
 import dask
 import numpy as np
 import pytest
 
 from shoal import Client, Event, LocalCluster
-from shoal.client.dask_settings import drop_in_is_ours
 from shoal.shuffle.errors import P2PConsistencyError
+from tests.marks import needs_name
 
 pd = pytest.importorskip("pandas")
 dd = pytest.importorskip("dask.dataframe")
 
-pytestmark = pytest.mark.skipif(
-    not (drop_in_is_ours() and find_spec("pyarrow")),
-    reason="dask finds shuffles by the name `distributed`, and sends them by pyarrow",
-)
+pytestmark = needs_name
 
 NROWS = 500
 WAIT_SECONDS = 60
