@@ -121,9 +121,7 @@ def _figures(name: str, results: Sequence[Result]) -> Iterator[Figure]:
 
 def _to_formulas(results: Sequence[Result]) -> dict[str, float]:
     """By graph, our makespans over those by the formulas, in the geometric mean of all draws."""
-    by_graph: dict[str, list[float]] = {}
-    for one in results:
-        by_graph.setdefault(one.entry.graph, []).append(one.to_formulas)
+    by_graph = _by_graph(results, "to_formulas")
     return {graph: geometric_mean(ratios) for graph, ratios in by_graph.items()}
 
 
@@ -146,11 +144,17 @@ def _step_ms_max(result: Result) -> float:
     return STEP_MS_MAX + result.ninputs_max * INPUT_US_MAX / 1000
 
 
-def _listed(results: Sequence[Result], figure: str) -> str:
-    """The figure of each graph, the largest first."""
+def _by_graph(results: Sequence[Result], figure: str) -> dict[str, list[float]]:
+    """The figure of each draw of each graph."""
     by_graph: dict[str, list[float]] = {}
     for one in results:
         by_graph.setdefault(one.entry.graph, []).append(getattr(one, figure))
+    return by_graph
+
+
+def _listed(results: Sequence[Result], figure: str) -> str:
+    """The figure of each graph, the largest first."""
+    by_graph = _by_graph(results, figure)
     middles = {graph: median(values) for graph, values in by_graph.items()}
     graphs = sorted(middles, key=lambda graph: -middles[graph])
     return ", ".join(f"{graph} {middles[graph]:.2f}" for graph in graphs)

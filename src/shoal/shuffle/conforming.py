@@ -211,7 +211,7 @@ def _is_same(found: Any, converted: Any) -> bool:
         return True  # the same texts, held in another way
     present = (~found.isna()).to_numpy()
     left, right = found[present].reset_index(drop=True), converted[present].reset_index(drop=True)
-    numbers = _family_of_type(converted.dtype) in {"number", "truth"}
+    numbers = _family_of_type(converted.dtype) in _NUMERIC
     if numbers and not _is_object(found.dtype) and not np.equal(left, right).all():
         return False
     return bool(left.equals(right.astype(found.dtype)))
