@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from os import getpid
 
 import dask
@@ -277,6 +277,31 @@ def test_a_pool_of_processes_runs_tasks_apart_and_what_they_raise_is_their_error
             one.submit(divmod, 1, 0).result(timeout=20)
     assert apart not in one.run(getpid).values()
     one.run(let_processes_go)
+
+
+def is_daemonic():
+    return current_process().daemon
+
+
+def start_a_process():
+    process = get_context("spawn").Process(target=int)
+    process.start()
+    process.join(20)
+    return process.exitcode, process.daemon
+
+
+def test_a_worker_says_that_it_is_daemonic_and_its_tasks_start_processes_all_the_same(one):
+    assert one.submit(is_daemonic).result(timeout=20)
+    assert one.submit(start_a_process).result(timeout=20) == (0, False)
+
+
+def test_a_worker_that_shall_not_be_daemonic_does_not_say_so():
+    with (
+        dask.config.set({"distributed.worker.daemon": False}),
+        LocalCluster(processes=True, **ONE) as cluster,
+        Client(cluster) as client,
+    ):
+        assert not client.submit(is_daemonic).result(timeout=20)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked here")

@@ -56,6 +56,9 @@ class Session(Protocol):
     def drop(self, record: Record) -> None:
         """One future less; takes no lock, and may be called anywhere."""
 
+    def collect(self, record: Record) -> None:
+        """One future less, said some milliseconds later; takes no lock, as `drop`."""
+
     def watch(self, record: Record, watcher: Callable[[Record], None]) -> bool:
         """Call `watcher` on the loop once the record ends; False: it has ended already."""
 
@@ -128,12 +131,12 @@ class Future(TaskRef):
         try:
             if self._is_held:
                 self._is_held = False
-                self._client.session.drop(self._record)
+                self._client.session.collect(self._record)
         except AttributeError:
             pass  # never initialised, or the interpreter is taking modules apart
 
     def release(self) -> None:
-        """Let go of the result, as if this future was deleted; a second call does nothing."""
+        """Let go of the result now; a second call does nothing."""
         if self._is_held:
             self._is_held = False
             self._client.session.drop(self._record)

@@ -24,6 +24,8 @@ from shoal.protocol.messages import Message
 
 TIDY_SECONDS: Final = 0.01
 """How long the release of a future may wait for company."""
+COLLECT_SECONDS: Final = 0.05
+"""How long the release of a future that nothing refers to any more waits for others."""
 BURST_SECONDS: Final = 100e-6
 """A message that follows another sooner than this is sent along with more of its kind."""
 
@@ -43,10 +45,12 @@ class Sending(Watching):
         self.calls: PendingCalls | None = None
         self._thread_id = 0  # of the loop
         self._dropped: deque[Record] = deque()
+        self._collected: deque[Record] = deque()
         self._sending = threading.Lock()  # taken before `lock`: frames leave in their order
         self._sent_at = 0.0  # when the latest frame left
         self._awake = False  # a `_pump` is about to come
         self._tidying = False  # a `_tidy` is
+        self._collecting = False  # a `_take_collected` is
         self._held_back: dict[object, asyncio.TimerHandle | None] = {}
         """For what the scheduler has to hear before (see `borrowing`): until when, at most."""
 
@@ -102,9 +106,25 @@ class Sending(Watching):
         if not (self._awake or self._tidying or self.loop is None):
             self._wake_loop()
 
+    def collect(self, record: Record) -> None:
+        """One future less, to which nothing refers any more.  Takes no lock, as `drop`.
+
+        It is said COLLECT_SECONDS later, with all that follow.  So what is asked right after is
+        answered as of before: who looks into workers when a computation is over, as suites of
+        libraries do, finds there what it used, whichever of its references went first.
+        """
+        self._collected.append(record)
+        if not (self._collecting or self.loop is None):
+            self._collecting = True
+            if not self._on_loop(self._collect_later):
+                self._collecting = False
+
     def take_dropped(self) -> None:
-        """Tell the machine of dropped futures; to be called under the lock."""
-        dropped = self._dropped
+        """Tell the machine of dropped and collected futures; to be called under the lock."""
+        self._take(self._dropped)
+        self._take(self._collected)
+
+    def _take(self, dropped: deque[Record]) -> None:
         if dropped:
             records = []
             try:
@@ -117,7 +137,7 @@ class Sending(Watching):
     def forget_failed(self, keys: Iterable[Key]) -> None:
         """As `take_dropped` if one of these failed: a failure that nobody holds any more must not
         be the answer to a new call.  Cost: 50 ns per key."""
-        if self._dropped:
+        if self._dropped or self._collected:
             known = self.machine.records
             for key in keys:
                 record = known.get(key)
@@ -176,7 +196,7 @@ class Sending(Watching):
         """Send what is outgoing, from any thread; whom to tell of what, on the loop."""
         with self._sending:
             with self.lock:
-                self.take_dropped()
+                self._take(self._dropped)
                 outgoing = [] if self._held_back else self.machine.take_outgoing()
                 told = self._take_told()
             if outgoing and self.connection is not None and not self.connection.closed:
@@ -216,3 +236,13 @@ class Sending(Watching):
         self._tidying = False  # before we look, so that no later drop is missed
         if self._dropped:
             self._pump()
+
+    def _collect_later(self) -> None:
+        assert self.loop is not None
+        self.loop.call_later(COLLECT_SECONDS, self._take_collected)
+
+    def _take_collected(self) -> None:
+        self._collecting = False  # before we look, so that no later one is missed
+        with self.lock:
+            self.take_dropped()
+        self._pump()

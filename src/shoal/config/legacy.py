@@ -70,6 +70,7 @@ LEGACY: Final[dict[str, str]] = {
     "worker.blocked-handlers": "worker.blocked-handlers",
     "worker.connections.incoming": "worker.transfers-in-max",
     "worker.connections.outgoing": "worker.transfers-out-max",
+    "worker.daemon": "worker.daemon",
     "worker.lifetime.duration": "worker.lifetime-seconds",
     "worker.lifetime.restart": "worker.lifetime-restart",
     "worker.lifetime.stagger": "worker.lifetime-stagger-seconds",

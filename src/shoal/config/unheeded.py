@@ -82,7 +82,6 @@ UNHEEDED: Final[dict[str, Unheeded]] = {
     "worker.use-file-locking": Unheeded(
         True, "Folders of workers have names of their own and need no lock files."
     ),
-    "worker.daemon": Unheeded(True, "Tasks may always start processes of their own."),
     "worker.profile.low-level": Unheeded(False, "No stacks are sampled yet."),
     "worker.http.routes": Unheeded(
         [

@@ -25,6 +25,7 @@ import dask.config
 
 from shoal import config
 from shoal.client.dask_settings import settings_with_client
+from shoal.deploy.daemonic import appear_daemonic
 from shoal.deploy.lifeline import (
     CLOSE_SECONDS_MAX,
     TEARDOWN_SECONDS_MAX,
@@ -187,6 +188,8 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
 
     lifeline.watch()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    if config.read(config.Worker).daemon:
+        appear_daemonic()
     words = await lifeline.told_to_go()
     if words is None:
         return

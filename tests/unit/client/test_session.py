@@ -57,6 +57,23 @@ def test_dropped_futures_are_released_together_and_soon():
     play(scenario)
 
 
+def test_what_is_asked_right_after_a_future_went_is_answered_as_of_before():
+    async def scenario(client, scheduler):
+        future, released = client.submit(inc, 1), client.submit(inc, 2)
+        await client.gather([future, released])
+        del future
+        marker = client.submit(inc, 3)
+        await marker
+        assert not any(type(message) is ReleaseTasks for message in scheduler.heard)
+        released.release()
+        [release] = await scheduler.heard_of(ReleaseTasks)
+        assert release.tasks == [2]
+        [_, release] = await scheduler.heard_of(ReleaseTasks, 2)
+        assert release.tasks == [1]
+
+    play(scenario)
+
+
 def test_a_future_is_released_once_however_often_it_is_asked_for():
     async def scenario(client, scheduler):
         future = client.submit(inc, 1)

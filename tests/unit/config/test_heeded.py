@@ -369,6 +369,7 @@ ELSEWHERE: Final = {
     "nanny.environ": "cluster/test_nanny.py",
     "nanny.preload": "cluster/test_preloads.py",
     "nanny.preload-argv": "unit/config/test_heeded.py",
+    "worker.daemon": "cluster/test_slots.py",
     "worker.lifetime.restart": "cluster/test_restarts.py",
     "worker.memory.monitor-interval": "unit/nanny/test_zygote.py",
     "worker.memory.terminate": "unit/nanny/test_zygote.py",

@@ -142,12 +142,12 @@ def test_the_command_tells_defaults_from_what_was_set(capsys):
 
 
 def test_the_command_shows_what_is_not_heeded(capsys):
-    with dask.config.set({"distributed.worker.daemon": False}):
+    with dask.config.set({"distributed.worker.use-file-locking": False}):
         settings([], standalone_mode=False)
         shown = capsys.readouterr().out
         settings(["tick.limit"], standalone_mode=False)
         asked = capsys.readouterr().out
-    assert "distributed.worker.daemon: False (changes nothing)" in shown
+    assert "distributed.worker.use-file-locking: False (changes nothing)" in shown
     assert "distributed.admin.tick.limit" not in shown
     assert "distributed.admin.tick.limit: '3s' (changes nothing)" in asked
     assert Path(__file__).name not in shown

@@ -68,7 +68,11 @@ class Collections(Results):
         self, keys: Any, futures: dict[Any, Future], direct: bool | None
     ) -> Any:
         record_by_key = {key: future.record for key, future in futures.items()}
-        values = await self.gathering(direct=direct).run(list(record_by_key.values()))
+        try:
+            values = await self.gathering(direct=direct).run(list(record_by_key.values()))
+        finally:  # whatever ended it, an interrupt too: nobody else has these futures
+            for future in futures.values():
+                future.release()
         return in_shape_of(keys, {key: values[record] for key, record in record_by_key.items()})
 
     def _graph_futures(

@@ -37,6 +37,11 @@ class Worker(Settings, frozen=True, kw_only=True):
     lifetime_restart: bool = False
     """Let the nanny start a new worker after that."""
 
+    daemon: bool = True
+    """Tell libraries that ask `multiprocessing`, as joblib does, that the process of a worker is
+    daemonic, so that those in tasks keep to one process instead of one for each core.  Tasks may
+    start processes in either case; they end with their worker."""
+
     validate: bool = False
     """Check the whole state after each step: slow, and meant for tests."""
 
