@@ -296,6 +296,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("tasks to tell of", dict(enumerate(state.untold))),
         ("clients that were told", state.told_unmet),
         ("workers to avoid", state.avoided),
+        ("results that some could not get", state.witnesses),
         ("barriers of shuffles", state.barriers),
         ("shuffles", state.shuffles),
         ("copies on their way", state.copies.on_way),

@@ -27,7 +27,7 @@ def test_a_task_whose_input_cannot_be_sent_runs_on_the_holder_of_it(scene: Scene
     scene.finish("y")
     assert scene.state("y") == "memory"
     scene.release("x", "w", "y")
-    assert not scene.machine.state.avoided
+    assert not scene.machine.state.witnesses
 
 
 def test_a_task_that_may_not_run_on_the_holder_fails_and_says_why(scene: Scene) -> None:
@@ -58,8 +58,8 @@ def test_inputs_of_two_workers_that_cannot_be_sent_are_an_error_in_the_end() -> 
     assert set(places) == {"a", "b"}
 
 
-def test_a_holder_that_was_avoided_before_is_so_no_more(scene: Scene) -> None:
-    """a dies with x, and x comes back on e, from which y was kept away as the others."""
+def test_a_result_that_comes_back_elsewhere_has_its_dependents_come_there(scene: Scene) -> None:
+    """a dies with x, and x comes back on e: y, which b had tried in vain, goes there at once."""
     scene.workers("a", "b", "d", "e")
     scene.submit(x=[], options=TaskOptions(workers=["a", "e"]))
     scene.finish("x")
@@ -70,13 +70,96 @@ def test_a_holder_that_was_avoided_before_is_so_no_more(scene: Scene) -> None:
     scene.lose("a")
     assert scene.run("x")[0].name == "e"
     scene.finish("x")
-    assert scene.run("y")[0].name == "b"
-    scene.submit(v=[], options=on("e"))
-    scene.submit(u=[], options=on("e"))
+    assert scene.run("y")[0].name == "e"
+    scene.finish("y")
+    assert scene.state("y") == "memory"
+
+
+def busy_holder(scene: Scene, *others: str) -> None:
+    """x is on a, which runs w; the others have nothing to do."""
+    scene.workers("a", *others)
+    scene.submit(x=[], options=on("a"))
+    scene.finish("x")
+    scene.submit(w=[], options=on("a"))
+
+
+def test_what_two_could_not_get_is_tried_by_nobody_else(scene: Scene) -> None:
+    """b and d learn it; then all that needs x waits for a, though e and f are idle."""
+    busy_holder(scene, "b", "d", "e", "f")
+    scene.submit(y1=["x"], y2=["x"])
+    places = [scene.run(key)[0].name for key in ("y1", "y2")]
+    assert "a" not in places
+    for key in ("y1", "y2"):
+        scene.fail(key, NO, immovable=["x"])
+    scene.take()
+    keys = [f"z{i}" for i in range(20)]
+    scene.submit(**{key: ["x"] for key in keys})
+    assert scene.take() == []
+    assert all(scene.task(key).worker is scene.worker("a") for key in keys)
+    scene.finish("w")
+    for key in ("y1", "y2", *keys):
+        assert scene.run(key)[0].name == "a"
+        scene.finish(key)
+
+
+def test_what_cannot_be_moved_is_noted_once_however_many_need_it(scene: Scene) -> None:
+    busy_holder(scene, "b", "d", "e")
+    scene.submit(y1=["x"], y2=["x"], **{f"z{i}": ["x"] for i in range(50)})
+    for key in ("y1", "y2"):
+        scene.fail(key, NO, immovable=["x"])
+    state = scene.machine.state
+    assert [task.key for task in state.witnesses] == ["x"]
+    assert len(state.witnesses[scene.task("x")]) == 2
+    assert not state.avoided
+
+
+def test_who_could_not_get_it_once_is_not_asked_again_while_others_are(scene: Scene) -> None:
+    """b may just lack a module; z goes to d, where it may well work."""
+    busy_holder(scene, "b", "d")
+    scene.submit(y=["x"])
+    failed = scene.run("y")[0].name
     scene.fail("y", NO, immovable=["x"])
-    place = scene.task("y").worker
-    assert place is not None
-    assert place.name == "e"
+    assert scene.task("y").worker is scene.worker("a")
+    scene.submit(z=["x"])
+    assert scene.run("z")[0].name == ({"b", "d"} - {failed}).pop()
+
+
+def test_what_others_have_got_is_kept_from_those_alone_that_could_not_get_it(scene: Scene) -> None:
+    """Two lack what it takes to read x, and f has a copy: e may have one as well."""
+    busy_holder(scene, "b", "d", "e", "f")
+    scene.submit(y1=["x"], y2=["x"])
+    failed = [scene.run(key)[0].name for key in ("y1", "y2")]
+    others = [name for name in ("b", "d", "e", "f") if name not in failed]
+    scene.holds(others[0], "x")
+    for key in ("y1", "y2"):
+        scene.fail(key, NO, immovable=["x"])
+    scene.submit(z1=["x"], z2=["x"])
+    assert sorted(scene.run(key)[0].name for key in ("z1", "z2")) == others
+
+
+def test_an_idle_worker_takes_nothing_whose_inputs_it_could_not_get(scene: Scene) -> None:
+    """What waits on a is not taken by b, which has failed; nor by anybody, once d has as well."""
+    busy_holder(scene, "b", "d")
+    keys = [f"y{i}" for i in range(6)]
+    scene.submit(**{key: ["x"] for key in keys})
+    holder = scene.worker("a")
+    for key in keys:
+        if scene.task(key).worker is not holder:
+            scene.fail(key, NO, immovable=["x"])
+    assert len(scene.machine.state.witnesses[scene.task("x")]) == 2
+    scene.take()
+    scene.advance(1.0)
+    assert scene.take() == []
+    assert all(scene.task(key).worker is holder for key in keys)
+
+
+def test_a_worker_that_has_gone_bears_no_witness(scene: Scene) -> None:
+    busy_holder(scene, "b", "d")
+    scene.submit(y=["x"])
+    failed = scene.run("y")[0].name
+    scene.fail("y", NO, immovable=["x"])
+    scene.lose(failed)
+    assert not scene.machine.state.witnesses
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from shoal.protocol.membership import ResourcesChanged, SetResources
 from shoal.scheduler.machine.admitting import may_begin
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.staying import bind_to_holders, may_get_inputs
 from shoal.scheduler.machine.stranding import strand
 from shoal.scheduler.machine.waiting import wait_again
 from shoal.scheduler.model.demands import (
@@ -33,6 +34,7 @@ from shoal.scheduler.model.demands import (
 from shoal.scheduler.model.entities import QUEUED, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.policies.queuing import LateBinding
+from shoal.scheduler.policies.staying import inputs_in_doubt
 
 STALE_MAX = 256
 """Entries of tasks that have gone which a demand may keep beside as many live ones."""
@@ -48,6 +50,8 @@ def queue_demand(core: Core, task: Task) -> None:
     Many tasks that need the same, which nobody has, cost one look at the workers in a step.
     """
     state = core.state
+    if state.witnesses:
+        bind_to_holders(core, task)
     key = demand_key(task.options)
     demand = state.demands.get(key)
     if demand is None:
@@ -235,12 +239,17 @@ def _best_of(
     free = [w for w in able if _has_left_for(core, task, demand, w, reserved)]
     if core.state.avoided and (avoided := core.state.avoided.get(task)):
         free = [w for w in free if w not in avoided] or free
+    if core.state.witnesses:
+        free = [w for w in free if may_get_inputs(core, task, w)] or free
     return core.placement.best(task, free, core.now)
 
 
 def _is_odd(core: Core, task: Task) -> bool:
     """Whether not any worker with room will do for a task that any worker may run."""
-    return bool(task.blame or task.prefix.weighs or task in core.state.avoided)
+    state = core.state
+    if task.blame or task.prefix.weighs or task in state.avoided:
+        return True
+    return bool(state.witnesses) and bool(inputs_in_doubt(task, state.witnesses))
 
 
 def _any_for(core: Core, task: Task, demand: Demand, near: Worker | None) -> Worker | None:

@@ -13,6 +13,7 @@ from shoal.scheduler.machine.admitting import queue_heavy
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import queue_demand
 from shoal.scheduler.machine.overfilling import fail_if_too_large, needs_roomiest
+from shoal.scheduler.machine.staying import able_with_inputs, may_get_inputs
 from shoal.scheduler.machine.stranding import note_empty_queue, strand, watch_queue
 from shoal.scheduler.model.entities import (
     NO_RUN,
@@ -80,7 +81,7 @@ def place_ready(core: Core) -> None:
     if len(ready) > 1:
         ready.sort(key=attrgetter("priority"))
     ready = _due_now(core, ready)
-    avoided = core.state.avoided
+    is_for_some = bool(core.state.avoided or core.state.witnesses)
     early = _Early(core, ready) if core.queuing.places_early else None
     footprints = core.state.footprints
     ninputs_safe, overfilled = footprints.ninputs_safe, footprints.overfilled
@@ -100,7 +101,7 @@ def place_ready(core: Core) -> None:
         elif overfilled and needs_roomiest(core, task):
             roomiest = core.admission.roomiest(_feasible(core.state, task))
             _put_into_backlog(core, task, roomiest, ROOMIEST)
-        elif avoided and task in avoided and _place_elsewhere(core, task):
+        elif is_for_some and _place_with_some(core, task):
             continue
         elif options.workers:
             _place_restricted(core, task)
@@ -250,12 +251,26 @@ def _place_actor(core: Core, task: Task) -> None:
     """Place an actor where fewest are: unlike a task's, its work begins when it is made."""
     state = core.state
     feasible = _feasible(state, task)
+    if state.witnesses:
+        feasible = [w for w in feasible if may_get_inputs(core, task, w)] or feasible
     if task in state.avoided:
         feasible = _not_avoided(state, task, feasible) or feasible
     worker = core.placement.fewest_actors(task, feasible, core.now)
     _put_into_backlog(core, task, worker, FEWEST_ACTORS)
     if worker is not None:
         worker.actors[task] = None
+
+
+def _place_with_some(core: Core, task: Task) -> bool:
+    """Place a task that not everybody may run: some could not get its inputs, or it asked to be run
+    elsewhere.  False if it is to be placed as any other."""
+    state = core.state
+    if state.witnesses and (able := able_with_inputs(core, task)):
+        worker = core.placement.best(task, able, core.now)
+        is_holder = worker is not None and any(d in worker.has_what for d in task.dependencies)
+        _put_into_backlog(core, task, worker, HELD_INPUTS if is_holder else AWAY)
+        return True
+    return task in state.avoided and _place_elsewhere(core, task)
 
 
 def _place_elsewhere(core: Core, task: Task) -> bool:

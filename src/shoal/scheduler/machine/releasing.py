@@ -123,6 +123,8 @@ def _forget(core: Core, task: Task) -> None:
         state.footprints.overfilled.pop(task, None)
     if state.avoided:
         state.avoided.pop(task, None)
+    if state.witnesses:
+        state.witnesses.pop(task, None)
     if state.footprints.held:
         hold_no_more(core, task)
     if core.attended is not None:

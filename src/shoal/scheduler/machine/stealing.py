@@ -7,6 +7,7 @@ from shoal.protocol.messages import FreeReplicas
 from shoal.scheduler.machine.admitting import is_kept_from
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.placing import first_of_backlog, update_load
+from shoal.scheduler.machine.staying import may_get_inputs
 from shoal.scheduler.model.entities import NO_RUN, Task, Worker
 from shoal.scheduler.model.shares import SEQUENCE_BITS
 from shoal.scheduler.policies.placement import may_run_on
@@ -109,6 +110,7 @@ def _may_have(core: Core, task: Task, thief: Worker) -> bool:
         and not (task.prefix.weighs and not _has_memory(core, task, thief))
         and not (task.blame and task in core.state.footprints.overfilled)
         and thief not in core.state.avoided.get(task, ())
+        and not (core.state.witnesses and not may_get_inputs(core, task, thief))
     )
 
 

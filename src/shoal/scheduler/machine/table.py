@@ -37,6 +37,7 @@ from shoal.scheduler.machine import (
     retiring,
     sharing,
     shuffling,
+    staying,
     stranding,
     unmet,
     waiting_calls,
@@ -58,6 +59,7 @@ PARTS: Final[tuple[Handlers, ...]] = (
     nested.HANDLERS,  # before what a client that goes wanted is let go of
     on_worker.HANDLERS,
     on_slot.HANDLERS,
+    staying.HANDLERS,
     on_memory.HANDLERS,
     pausing.HANDLERS,
     on_client.HANDLERS,

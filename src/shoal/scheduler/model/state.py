@@ -84,6 +84,7 @@ class SchedulerState:
         """Task -> the workers, by host and process id, that died as they may have run it."""
         self.recalled: dict[Task, Worker] = {}  # sent, to be given back -> who is to run it instead
         self.avoided: dict[Task, dict[Worker, None]] = {}  # those that asked to be run elsewhere
+        self.witnesses: dict[Task, dict[Worker, None]] = {}  # results -> who could not get them
         self.explanations: dict[Task, dict[tuple[Client, int], float]] = {}
         """Actor -> calls of clients that ask what became of it -> when to answer, soonest first."""
         self.unrunnable: dict[Task, float] = {}  # whose state is no-worker -> since when (s)
