@@ -11,10 +11,10 @@ from shoal.sim.footprints import Owner
 from shoal.sim.process import Process
 from shoal.sim.room_judge import Judged, RoomJudge
 from shoal.worker.machine.effects import Effect
+from shoal.worker.machine.making_room import RoomMaker
 from shoal.worker.model.entities import FINISHED, Run, RunEnded
 from shoal.worker.policies.footprints import GAUGE_SECONDS_MIN, Footprints
 from shoal.worker.policies.looking import LOOK_RATIO, LookPace
-from shoal.worker.policies.making_room import RoomMaking
 from shoal.worker.policies.room import Room
 
 LOOK_SECONDS: Final = 0.1
@@ -28,14 +28,13 @@ class Worker(Owner, Judged, Protocol):
     """The worker whose memory it is."""
 
 
-class RoomMaker:
+class MemoryWatch:
     """Of one worker; without a bound nothing is looked at."""
 
     def __init__(self, worker: Worker, process: Process, bound_bytes: int, nthreads: int) -> None:
         self._worker, self._process = worker, process
-        self._making = RoomMaking()
+        self._maker = RoomMaker(self)
         self._footprints: Footprints[Run] = Footprints(_kind_of)
-        self._is_trimming = self._is_making = False
         self._came_bytes = 0  # of results, since that had memory looked at
         self._much_bytes = int(bound_bytes * LOOK_RATIO)
         self._pace = LookPace()
@@ -45,7 +44,7 @@ class RoomMaker:
             room = Room(bound_bytes, nthreads, self._footprints.kinds, _kind_of)
             worker.machine.limit_memory(room)
             self.judge = RoomJudge(worker, process, room)
-            self._making.looked(0)
+            self._maker.looked(0)
             self._plan(LOOK_SECONDS)
 
     # --- looks -------------------------------------------------------------------------------
@@ -56,7 +55,7 @@ class RoomMaker:
             return
         worker, process = self._worker, self._process.now_bytes()
         grown = self._footprints.grown
-        self._making.looked(self._other_bytes(process))
+        self._maker.looked(self._other_bytes(process))
         self.judge.looked(process, grown)
         worker.machine.looked(process, grown, worker.stage.world.now)
 
@@ -140,10 +139,11 @@ class RoomMaker:
         if room.is_near:
             self.look()
         perform_effects()
-        if room.lacking_bytes and not self._worker.is_dead:
-            self._make()
-        if self.judge is not None and not self._is_making and not self._worker.is_dead:
-            self.judge.settled(is_trimming=self._is_trimming)
+        if room.lacking_bytes:
+            self._maker.make(self._worker.stage.world.now)
+        is_settled = not (self._maker.is_making or self._worker.is_dead)
+        if self.judge is not None and is_settled:
+            self.judge.settled(is_trimming=self._maker.is_trimming)
 
     def take_effects(self) -> list[Effect]:
         """What the machine asks for; who is let in is looked at."""
@@ -155,53 +155,37 @@ class RoomMaker:
         judge.took(effects)
         return effects
 
-    def _make(self) -> None:
-        if self._is_making:
-            return
-        self._is_making = True
-        try:
-            while self._begins_something():
-                continue
-        finally:
-            self._is_making = False
-
-    def _begins_something(self) -> bool:
+    def trim(self) -> None:
+        """Have what is free given back."""
         worker = self._worker
-        if not self.lacking_bytes or self._is_trimming or worker.is_dead:
-            return False
-        now = worker.stage.world.now
-        deed = self._making.choose(self, now)
-        if deed is not None and deed.write_bytes:
-            nbytes = worker.machine.spill(deed.write_bytes, now)
-            worker.perform()
-            if nbytes:
-                return True
-            deed = self._making.choose(self, now, may_write=False)
-        if deed is None:
-            return False
-        if deed.trims:
-            self._is_trimming = True
-            worker.stage.world.after(TRIM_SECONDS, worker.when_awake, self._trimmed)
-            return False
-        assert self.judge is not None
-        self.judge.forces(is_overdue=deed.is_overdue)
-        worker.machine.let_in(is_overdue=deed.is_overdue)
-        self.look_and_perform()
-        return False
+        worker.stage.world.after(TRIM_SECONDS, worker.when_awake, self._trimmed)
 
     def _trimmed(self) -> None:
-        self._is_trimming = False
         self._process.give_back()
-        self._making.trimmed(self.other_bytes())
+        self._maker.trimmed()
+        self.look_and_perform()
+
+    def write(self, nbytes: int) -> int:
+        """Begin to write so many bytes of results; how many bytes that will be."""
+        worker = self._worker
+        begun = worker.machine.spill(nbytes, worker.stage.world.now)
+        worker.perform()
+        return begun
+
+    def let_in(self, *, is_overdue: bool) -> None:
+        """The first that waits comes in."""
+        assert self.judge is not None
+        self.judge.forces(is_overdue=is_overdue)
+        self._worker.machine.let_in(is_overdue=is_overdue)
         self.look_and_perform()
 
     # --- what is seen ------------------------------------------------------------------------
 
     @property
     def lacking_bytes(self) -> int:
-        """For the first of those that wait."""
+        """For the first of those that wait; nobody waits in a process that has died."""
         room = self._worker.machine.state.room
-        return 0 if room is None else room.lacking_bytes
+        return 0 if room is None or self._worker.is_dead else room.lacking_bytes
 
     @property
     def leaving_bytes(self) -> int:

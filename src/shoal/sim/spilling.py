@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from shoal.ids import TaskId
 from shoal.sim.footprints import Shortage
-from shoal.sim.making_room import RoomMaker
+from shoal.sim.making_room import MemoryWatch
 from shoal.sim.process import Process
 from shoal.sim.specs import Value
 from shoal.sim.stage import Stage
@@ -35,7 +35,7 @@ class Owner(Protocol):
     store: dict[TaskId, Value]
     shortage: Shortage
     process: Process
-    room: RoomMaker
+    room: MemoryWatch
 
     def when_awake(self, action: Callable[..., None], *arguments: object) -> None:
         """Do it now, or once the process is no longer frozen; never if it died."""

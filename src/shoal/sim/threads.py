@@ -8,7 +8,7 @@ from shoal.ids import TaskId
 from shoal.protocol.messages import Failure, RunTask
 from shoal.sim.amounts import Amounts
 from shoal.sim.footprints import Memory, Owner
-from shoal.sim.making_room import RoomMaker
+from shoal.sim.making_room import MemoryWatch
 from shoal.sim.process import Process
 from shoal.sim.shuffling import TRANSFER, Shuffling
 from shoal.sim.specs import NBYTES_MIN, TaskSpec, Value, call_of, compute, from_bytes, to_bytes
@@ -37,7 +37,7 @@ class Host(Owner, Protocol):
     inline_bytes_max: int
     memory: Memory
     process: Process
-    room: RoomMaker
+    room: MemoryWatch
     shuffling: Shuffling
     store: dict[TaskId, Value]
 

@@ -19,7 +19,7 @@ from shoal.protocol.messages import (
     WorkerWelcome,
 )
 from shoal.sim.footprints import Memory, Shortage
-from shoal.sim.making_room import RoomMaker
+from shoal.sim.making_room import MemoryWatch
 from shoal.sim.network import End
 from shoal.sim.plan import WorkerPlan
 from shoal.sim.process import Process
@@ -112,7 +112,7 @@ class WorkerActor:
         self.end: End
         self.threads = Threads(self)
         self.shuffling = Shuffling(self, self.threads.deprived)
-        self.room = RoomMaker(self, self.process, plan.room_bytes, plan.nthreads)
+        self.room = MemoryWatch(self, self.process, plan.room_bytes, plan.nthreads)
 
     # --- being there -------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from shoal.worker.policies.making_room import (
     TRIM_PAUSE_SECONDS,
 )
 from shoal.worker.policies.room import ARGUMENT_BYTES_MIN, Room
-from shoal.worker.shell.making_room import RoomMaker
+from shoal.worker.shell.making_room import RoomHands
 
 MIB = 1 << 20
 BOUND = 100 * MIB
@@ -69,7 +69,7 @@ class FakeWorker:
         self.spillable = 0
         self.trimmed: list[Callable[[Any], None]] = []
         self.worked = 0.0
-        self.maker = RoomMaker(
+        self.maker = RoomHands(
             self, self._aside, lambda: self.process, lambda: 0, lambda: self.worked
         )
         self.maker.look()

@@ -37,7 +37,7 @@ from shoal.worker.shell.context import live_workers
 from shoal.worker.shell.errors import MemoryShort
 from shoal.worker.shell.lifetime import PATIENCE_SECONDS
 from shoal.worker.shell.link import SchedulerLink
-from shoal.worker.shell.making_room import RoomMaker, Sender
+from shoal.worker.shell.making_room import RoomHands, Sender
 from shoal.worker.shell.readings import ProcessMemory
 from shoal.worker.shell.threads import RunThreads
 from shoal.worker.shell.trimming import Trimming, give_back
@@ -145,7 +145,7 @@ class MemoryWatch:
                 recycle_after_seconds=settings.recycle_after_seconds if is_watched else None,
             )
         )
-        self.room = RoomMaker(
+        self.room = RoomHands(
             feed, self._do_aside, self._now, lambda: self._footprints.grown, time.process_time
         )
         """Has what is lacking made, while there is a limit."""
