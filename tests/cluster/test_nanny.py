@@ -20,12 +20,12 @@ from shoal.comms.scheduler_file import write_scheduler_file
 from shoal.errors import KilledWorker, UnknownInterface, UnsupportedOption
 from shoal.nanny.errors import (
     CrashLoop,
-    NoSchedulerGiven,
     NotPlain,
     ProcessDied,
     StartAbandoned,
     UnknownOption,
 )
+from shoal.observe.errors import NoSchedulerGiven
 
 Scenario = Callable[[Any, Any], Awaitable[None]]
 

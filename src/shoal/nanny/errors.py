@@ -135,26 +135,6 @@ class StartAbandoned(ShoalError, RuntimeError):
         return f"{self.what} was closed before it was ready. Start it again if it is wanted."
 
 
-class NoSchedulerGiven(ShoalError, ValueError):
-    """A nanny was made without a word about its scheduler, or with a file that says nothing."""
-
-    def __init__(self, path: str = "") -> None:
-        """`path`: of the scheduler file that was given."""
-        super().__init__(path)
-        self.path = path
-
-    def __str__(self) -> str:
-        if self.path:
-            return (
-                f"The scheduler file {self.path} is not there, or names no address. Start the "
-                "scheduler first, with the same scheduler_file=, or give its address."
-            )
-        return (
-            "Which scheduler? Give its address, as in Nanny('tcp://host:8786'), or "
-            "scheduler_file=, or set DASK_SCHEDULER_ADDRESS."
-        )
-
-
 class UnknownOption(ShoalError, TypeError):
     """A nanny was given a keyword argument that neither it nor its worker has."""
 

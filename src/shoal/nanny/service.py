@@ -7,12 +7,8 @@ import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import dask.config
-
 from shoal import config as settings
 from shoal.comms import connect, require_token
-from shoal.comms.addresses import parse_address
-from shoal.comms.scheduler_file import read_scheduler_file
 from shoal.nanny.document import (
     document_of,
     listed,
@@ -23,10 +19,10 @@ from shoal.nanny.document import (
     require_plain,
     worker_environ,
 )
-from shoal.nanny.errors import NoSchedulerGiven, UnknownOption
+from shoal.nanny.errors import UnknownOption
 from shoal.nanny.keeper import WorkerKeeper
 from shoal.nanny.process import ServiceProcess
-from shoal.observe.asked import host_of_interface, refuse_encryption
+from shoal.observe.asked import find_scheduler, host_of_interface, refuse_encryption
 from shoal.observe.limits import memory_limit_bytes, thread_count
 from shoal.observe.preloading import Preloads, process_preloads
 from shoal.protocol.codec import Decoder
@@ -138,7 +134,8 @@ class Nanny(WorkerKeeper):
         """
         _check({**options, "services": services}, security)
         preloads = _preloads(self, preload_nanny, preload_nanny_argv)
-        self.scheduler_address, told = _find(scheduler_ip, scheduler_port, scheduler_file, protocol)
+        where = scheduler_ip, scheduler_port, scheduler_file, protocol
+        self.scheduler_address, told = find_scheduler("Nanny", *where)
         nthreads = thread_count(nthreads)
         self._token, self._environ, self._config = token or told, env, config
         self._log_level = logging.WARNING if silence_logs is None else silence_logs
@@ -235,35 +232,6 @@ def _preloads(
 def _connect_seconds() -> float:
     """How long a worker looks for its scheduler if nothing else is said."""
     return settings.read(settings.Comm).connect_seconds
-
-
-def _find(
-    host: str | None, port: int | None, file: str | None, protocol: str | None
-) -> tuple[str, bytes | None]:
-    """The scheduler's address, and its token if the scheduler file has one.
-
-    Raises:
-        NoSchedulerGiven: there is none, or no such file.
-    """
-    if file is None:
-        return _address_of(host, port, protocol), None
-    found = read_scheduler_file(file)
-    if found is None:
-        raise NoSchedulerGiven(file)
-    return _address_of(found.address, port, protocol), found.token
-
-
-def _address_of(host: str | None, port: int | None, protocol: str | None) -> str:
-    """The scheduler's address, from what upstream takes for it."""
-    address = host or dask.config.get("scheduler-address", None)
-    if not address:
-        raise NoSchedulerGiven
-    text = str(address)
-    if port is not None:
-        text = f"{text}:{port}"
-    if "://" not in text:
-        text = f"{(protocol or 'tcp').removesuffix('://')}://{text}"
-    return str(parse_address(text))
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+import dask.config
+
+from shoal.comms.addresses import parse_address
 from shoal.errors import UnknownClass, UnknownInterface, UnsupportedOption
+from shoal.observe.errors import NoSchedulerGiven
 
 
 def class_named(name: str) -> Any:
@@ -58,3 +62,36 @@ def refuse_encryption(security: Any) -> None:
             "security with certificates",
             "Everybody proves to hold the cluster's token; leave encryption to the network.",
         )
+
+
+def find_scheduler(
+    what: str, host: str | None, port: int | None, file: str | None, protocol: str | None
+) -> tuple[str, bytes | None]:
+    """Where the scheduler of a worker or nanny is, in its canonical form, and its token, if a file
+    says it.
+
+    Args:
+        what: the class that asks, for the error: "Worker", "Nanny".
+        host: its address, or its host alone, with `port`; None: as the file, else the settings say.
+        protocol: of an address that says none.
+
+    Raises:
+        NoSchedulerGiven: nobody says it, or the file is not there (a ValueError).
+        AddressError: it can't be one.
+        TokenFileError: the file holds a token, and isn't for our eyes only.
+    """
+    token = None
+    if file is not None:
+        from shoal.comms.scheduler_file import read_scheduler_file  # few have one
+
+        found = read_scheduler_file(file)
+        if found is None:
+            raise NoSchedulerGiven(what, file)
+        host, token = found.address, found.token
+    host = host or dask.config.get("scheduler-address", None)
+    if not host:
+        raise NoSchedulerGiven(what)
+    text = str(host) if port is None else f"{host}:{port}"
+    if protocol and "://" not in text:
+        text = f"{protocol.removesuffix('://')}://{text}"
+    return str(parse_address(text)), token

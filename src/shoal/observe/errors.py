@@ -266,3 +266,24 @@ class TooManyThreads(ShoalError, ValueError):
             f"nthreads={self.nthreads} can't be: this system allows no more than {self.most} "
             "threads. Leave it out for one thread for each CPU, or say fewer."
         )
+
+
+class NoSchedulerGiven(ShoalError, ValueError):
+    """A worker or nanny was made without a word about its scheduler, or with a file that says
+    nothing."""
+
+    def __init__(self, what: str, path: str = "") -> None:
+        """`what`: the class; `path`: of the scheduler file that was given."""
+        super().__init__(what, path)
+        self.what, self.path = what, path
+
+    def __str__(self) -> str:
+        if self.path:
+            return (
+                f"The scheduler file {self.path} is not there, or names no address. Start the "
+                "scheduler first, with the same scheduler_file=, or give its address."
+            )
+        return (
+            f"Which scheduler? Give its address, as in {self.what}('tcp://host:8786'), or "
+            "scheduler_file=, or set DASK_SCHEDULER_ADDRESS."
+        )

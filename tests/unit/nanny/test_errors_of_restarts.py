@@ -9,7 +9,6 @@ from shoal.nanny.death import Death
 from shoal.nanny.errors import (
     CrashLoop,
     MemoryTooSmall,
-    NoSchedulerGiven,
     NotPlain,
     ProcessDied,
     StartAbandoned,
@@ -18,8 +17,6 @@ from shoal.nanny.errors import (
 
 ERRORS = [
     CrashLoop("worker 0", ["exit code 3", "exit code 3"], 1.0, "no such module"),
-    NoSchedulerGiven(),
-    NoSchedulerGiven("scheduler.json"),
     NotPlain("name", "object"),
     ProcessDied("worker 0", Death(pid=5, exit_code=1, last_lines="ValueError: no")),
     StartAbandoned("worker 0"),
@@ -48,7 +45,7 @@ def test_a_crash_loop_names_its_causes_in_its_first_line() -> None:
 
 
 def test_a_process_that_knew_what_was_wrong_is_quoted_and_nothing_else_is_said() -> None:
-    assert str(ERRORS[4]) == "The process of worker 0 could not start: ValueError: no"
+    assert str(ERRORS[2]) == "The process of worker 0 could not start: ValueError: no"
 
 
 def test_memory_that_is_too_small_is_told_with_its_figures_and_what_to_do() -> None:

@@ -1,16 +1,13 @@
-"""Where a worker listens, and how it is told of its scheduler."""
+"""Where a worker listens, and what it may not be asked for."""
 
 import asyncio
 import socket
 
-import dask.config
 import pytest
 
 from shoal import Scheduler, Worker
-from shoal.comms.scheduler_file import write_scheduler_file
 from shoal.errors import UnknownInterface, UnsupportedOption
-from shoal.worker.shell.errors import NoSchedulerGiven
-from shoal.worker.shell.listening import find_scheduler, ports_asked
+from shoal.worker.shell.listening import ports_asked
 
 ADDRESS = "tcp://127.0.0.1:8786"
 
@@ -27,30 +24,6 @@ def test_ports_may_be_one_or_several(asked, ports):
 def test_what_is_no_port_is_said(asked):
     with pytest.raises(ValueError, match=r"port|invalid literal"):
         ports_asked(asked)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        (ADDRESS, None, None, None),
-        ("127.0.0.1:8786", None, None, None),
-        ("127.0.0.1", 8786, None, None),
-        ("tcp://127.0.0.1", 8786, None, "tcp://"),
-        ("127.0.0.1:8786", None, None, "tcp"),
-    ],
-)
-def test_a_scheduler_may_be_named_in_several_ways(said):
-    assert find_scheduler(*said) == (ADDRESS, None)
-
-
-def test_a_scheduler_may_be_named_by_its_file_or_the_settings(tmp_path):
-    path = str(tmp_path / "scheduler.json")
-    with pytest.raises(NoSchedulerGiven, match=r"scheduler\.json is not there"):
-        find_scheduler(None, None, path, None)
-    write_scheduler_file(path, {"address": ADDRESS}, b"secret")
-    assert find_scheduler(None, None, path, None) == (ADDRESS, b"secret")
-    with dask.config.set({"scheduler-address": ADDRESS}):
-        assert find_scheduler(None, None, None, None) == (ADDRESS, None)
 
 
 @pytest.mark.parametrize(

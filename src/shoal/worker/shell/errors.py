@@ -130,26 +130,6 @@ class NoThreads(ShoalError, RuntimeError):
         )
 
 
-class NoSchedulerGiven(ShoalError, ValueError):
-    """A worker was made without a word about its scheduler, or with a file that says nothing."""
-
-    def __init__(self, path: str = "") -> None:
-        """`path`: of the scheduler file that was given."""
-        super().__init__(path)
-        self.path = path
-
-    def __str__(self) -> str:
-        if self.path:
-            return (
-                f"The scheduler file {self.path} is not there, or names no address. Start the "
-                "scheduler first, with the same scheduler_file=, or give its address."
-            )
-        return (
-            "Which scheduler? Give its address, as in Worker('tcp://host:8786'), or set "
-            "DASK_SCHEDULER_ADDRESS."
-        )
-
-
 class UnknownCode(ShoalError, RuntimeError):
     """A run calls a function that this worker was not told, or was told to forget."""
 

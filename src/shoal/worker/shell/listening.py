@@ -1,4 +1,4 @@
-"""Where a worker listens, and where its scheduler is, if nobody says it."""
+"""Where a worker listens, if nobody says it, and what it may be asked for."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import dask.config
-
 from shoal.comms.addresses import INPROC, TCP, UNIX, is_own_host, parse_address
 from shoal.comms.backends import local_address_for
 from shoal.observe.asked import refuse_encryption
-from shoal.worker.shell.errors import NoSchedulerGiven
 
 HARMLESS_OPTIONS: Final = frozenset(
     (
@@ -85,34 +82,3 @@ def ports_asked(port: int | str | Sequence[int] | None) -> list[int]:
     if not ports:
         raise ValueError(f"there is no port in {port!r}: a range is first:last")
     return ports
-
-
-def find_scheduler(
-    host: str | None, port: int | None, file: str | None, protocol: str | None
-) -> tuple[str, bytes | None]:
-    """Where the scheduler is, in its canonical form, and its token, if a file says it.
-
-    Args:
-        host: its address, or its host alone, with `port`; None: as the file, else the settings say.
-        protocol: of an address that says none.
-
-    Raises:
-        NoSchedulerGiven: nobody says it, or the file is not there (a ValueError).
-        AddressError: it can't be one.
-        TokenFileError: the file holds a token, and isn't for our eyes only.
-    """
-    token = None
-    if file is not None and not host:
-        from shoal.comms.scheduler_file import read_scheduler_file  # few workers have one
-
-        found = read_scheduler_file(file)
-        if found is None:
-            raise NoSchedulerGiven(file)
-        host, token = found.address, found.token
-    host = host or dask.config.get("scheduler-address", None)
-    if not host:
-        raise NoSchedulerGiven
-    text = str(host) if port is None else f"{host}:{port}"
-    if protocol and "://" not in text:
-        text = f"{protocol.removesuffix('://')}://{text}"
-    return str(parse_address(text)), token

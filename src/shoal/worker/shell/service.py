@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from shoal import config
 from shoal.comms import Connection, Listener, ListenError, listen, require_token
-from shoal.observe.asked import host_of_interface
+from shoal.observe.asked import find_scheduler, host_of_interface
 from shoal.observe.limits import memory_limit_bytes, thread_count
 from shoal.observe.preloading import Preloads, process_preloads
 from shoal.observe.reasons import NOT_UNDERSTOOD, RESTARTED
@@ -40,7 +40,6 @@ from shoal.worker.shell.introduction import (
 from shoal.worker.shell.lifetime import Lifetime, lifetime_of
 from shoal.worker.shell.link import SchedulerLink
 from shoal.worker.shell.listening import (
-    find_scheduler,
     listen_address,
     ports_asked,
     refuse_unusable,
@@ -194,7 +193,7 @@ class Worker(Pausing, InsideTasks, PluginHost, Hosting, Named, Telling):
         self.preloads = self._make_preloads(preload, preload_argv)
         self._comm_settings, self._death_timeout = config.read(config.Comm), death_timeout
         where = scheduler_ip, scheduler_port, scheduler_file, protocol
-        self.scheduler_address, of_file = find_scheduler(*where)
+        self.scheduler_address, of_file = find_scheduler("Worker", *where)
         self.nthreads, ports = thread_count(nthreads), ports_asked(port)
         limit = self._settings.memory_limit if memory_limit is None else memory_limit
         self.memory_limit = memory_limit_bytes(limit, self.nthreads)
