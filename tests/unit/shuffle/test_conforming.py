@@ -90,6 +90,16 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (pd.Series(["a", "y", "z"]), ABC, "2 of its values are no declared categories, such as 'y'"),
     (pd.Series(["z"], dtype="category"), ABC, "1 of its values are no declared categories"),
     (
+        INSTANTS.dt.tz_localize("UTC").astype("category"),
+        "datetime64[ns]",
+        "one has a time zone, the other has none",
+    ),
+    (
+        (INSTANTS + pd.Timedelta(1, "ns")).astype("category"),
+        "datetime64[s]",
+        "it is more precise",
+    ),
+    (
         pd.Series(pd.Categorical(["a", "b"], ["b", "a"], ordered=True)),
         pd.CategoricalDtype(["a", "b"], ordered=True),
         "its categories are in another order",
