@@ -130,7 +130,7 @@ async def _serve(
     service = Scheduler(
         host=interface or host or EVERYWHERE,
         port=port,
-        token=find_token(),
+        token=token_to_serve_with(),
         dashboard_address=(dashboard_address or PAGE_HERE) if dashboard else None,
         idle_timeout=idle_timeout,
         preload=preload or None,
@@ -162,7 +162,7 @@ def _links(service: Any) -> list[str]:
     return links if is_loopback_name(page.host) else [*links, OPEN_PAGE]
 
 
-def find_token() -> bytes | None:
+def token_to_serve_with() -> bytes | None:
     """What clients and workers must hold: as the environment says, else the user's own.
 
     None, so that a new one is made, where there is no home to keep it.  Raises TokenFileError.

@@ -83,7 +83,7 @@ def _read_yaml(path: str) -> Any:
 async def _serve(entries: Mapping[Any, Mapping[str, Any]], args: tuple[str, ...]) -> None:
     import dask.config
 
-    from shoal.cli.scheduler import find_token
+    from shoal.cli.scheduler import token_to_serve_with
     from shoal.cli.worker import FOREVER_SECONDS, have_token
     from shoal.client.dask_settings import settings_with_client
     from shoal.deploy.child import SWITCH_INTERVAL_SECONDS
@@ -104,6 +104,6 @@ async def _serve(entries: Mapping[Any, Mapping[str, Any]], args: tuple[str, ...]
             if where:
                 have_token(str(where))
         options = {**entry, "cls": kind, "options": given}
-        token = find_token() if is_scheduler else None
+        token = token_to_serve_with() if is_scheduler else None
         services.append(made(options, *args, name=name, token=token))
     await hosting.host(services)

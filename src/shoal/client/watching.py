@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterable, Sequence
 
-from shoal.client.machine import UNRESOLVED, ClientMachine, Record
+from shoal.client.machine import FINISHED, UNRESOLVED, ClientMachine, Record
 from shoal.observe.inside import waiting_for_tasks
 
 Watcher = Callable[[Record], None]
@@ -60,7 +60,7 @@ class Watching:
     async def wait_all(self, records: Sequence[Record], *, until_failed: bool = False) -> None:
         """Return when all records have ended; with `until_failed`, or one of them failed."""
         if until_failed:
-            await self._wait(records, lambda record: record.status != "finished")
+            await self._wait(records, lambda record: record.status != FINISHED)
         else:
             await self._wait(records, lambda record: False)
 

@@ -313,10 +313,9 @@ class WorkerActor:
         else:
             good = {task: value for task, value in found.items() if not value.is_unsendable}
             arrived = [(task, value.nbytes) for task, value in good.items()]
-            missing = [task for task in fetch.tasks if task not in found]
             failure = Failure(b"", "TypeError: can't be serialised", "", Key(""), fetch.peer)
             failed = [(task, failure) for task in found if task not in good]
-            for task in self.machine.replicas_arrived(fetch, arrived, missing, failed, now):
+            for task in self.machine.replicas_arrived(fetch, arrived, failed, now):
                 self._keep(task, found[task])
         self.perform()
 

@@ -162,7 +162,6 @@ class Scene:
         kept = self.machine.replicas_arrived(
             self._pop_fetch(peer),
             [(number_of(task), nbytes) for task in tasks],
-            [],
             [(number_of(task), FAILURE) for task in failed],
             self.now,
         )

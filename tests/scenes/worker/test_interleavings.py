@@ -171,18 +171,14 @@ class Storm:
         if self.random.random() < 0.2:
             self.machine.peer_unreachable(fetch, self.now)
         else:
-            arrived, missing, failed = [], [], []
+            arrived, failed = [], []
             for task in fetch.tasks:
                 how = self.random.random()
                 if how < 0.7:
                     arrived.append((task, 10))
-                elif how < 0.85:
-                    missing.append(task)
-                else:
+                elif how > 0.85:  # else the peer lacks it
                     failed.append((task, Failure(b"", "no")))
-            self.values.update(
-                self.machine.replicas_arrived(fetch, arrived, missing, failed, self.now)
-            )
+            self.values.update(self.machine.replicas_arrived(fetch, arrived, failed, self.now))
         self.perform()
 
     def calm(self) -> None:

@@ -264,9 +264,8 @@ class WorkerState(Shown):
     def _on_GatherDepSuccessEvent(self, event: stimuli.GatherDepSuccessEvent) -> None:
         fetch = self._end_fetch(event)
         arrived = [(self.number(key), int(sizeof(value))) for key, value in event.data.items()]
-        missing = [task for task in fetch.tasks if self._key_by_number[task] not in event.data]
         now = time.monotonic()
-        for task in self._machine.replicas_arrived(fetch, arrived, missing, [], now):
+        for task in self._machine.replicas_arrived(fetch, arrived, [], now):
             key = self._key_by_number[task]
             self.data[key] = event.data[key]
 
@@ -279,7 +278,7 @@ class WorkerState(Shown):
         for run in self._machine.state.runs.values():
             self._events.setdefault(run.key, event)
         failed = [(task, failure) for task in fetch.tasks]
-        self._machine.replicas_arrived(fetch, [], [], failed, time.monotonic())
+        self._machine.replicas_arrived(fetch, [], failed, time.monotonic())
 
     def _end_fetch(self, event: stimuli.GatherDepDoneEvent) -> Fetch:
         fetch = self._fetches.pop(event.worker, None)

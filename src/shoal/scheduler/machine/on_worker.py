@@ -27,7 +27,7 @@ from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_memory import learn_failed, learn_run, lift
 from shoal.scheduler.machine.placing import place_recalled, unplace, update_load
 from shoal.scheduler.machine.staying import stays_with
-from shoal.scheduler.machine.stealing import THIEVES_PER_ARRIVAL, look_now
+from shoal.scheduler.machine.stealing import THIEVES_PER_ARRIVAL, look_for_work_now
 from shoal.scheduler.machine.telling import report
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import NO_RUN, Task, Worker
@@ -140,7 +140,8 @@ def on_replicas_added(core: Core, worker: Worker, message: ReplicasAdded) -> Non
             was_crowded = bool(ways.moving) and ways.nsendings_left(task) <= 0
             adopt_replica(core, task, worker, nbytes)
             if ways.moving and ways.arrived(task, worker) and was_crowded:
-                look_now(core, min(THIEVES_PER_ARRIVAL, max(0, ways.nsendings_left(task))))
+                nthieves = min(THIEVES_PER_ARRIVAL, max(0, ways.nsendings_left(task)))
+                look_for_work_now(core, nthieves)
     received_bytes = sum(message.nbytes)
     worker.received_bytes += received_bytes
     core.state.received_bytes += received_bytes

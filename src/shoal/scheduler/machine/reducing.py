@@ -51,7 +51,7 @@ def end_rounds(core: Core) -> None:
     reduction.due_at = None
 
 
-def look_now(core: Core) -> None:
+def reduce_now(core: Core) -> None:
     """One round, which goes on in steps to come if there is much to look at."""
     reduction = core.state.reduction
     reduction.nleft = len(reduction.doubled)

@@ -73,7 +73,7 @@ def is_better_off(core: Core, task: Task, worker: Worker, idle: Worker) -> bool:
     return core.stealing.is_worth_it(task, expected_us, gain_us, worker, idle, core.now)
 
 
-def look_now(core: Core, nthieves: int) -> None:
+def look_for_work_now(core: Core, nthieves: int) -> None:
     """Something has changed for the better: so many idle workers look for work in this step."""
     for worker in islice(core.state.open.from_lowest(), nthieves):
         if worker.nsent == 0:

@@ -26,7 +26,7 @@ from shoal.scheduler.machine.reducing import (
     begin_rounds,
     enact_suggested,
     end_rounds,
-    look_now,
+    reduce_now,
 )
 from shoal.scheduler.machine.releasing import settle_needs
 from shoal.scheduler.machine.retiring import settle_copies
@@ -183,7 +183,7 @@ class SchedulerMachine:
 
     def reduce_replicas_now(self, now: float) -> None:
         """Drop copies that nobody needs, once."""
-        look_now(self._begin("reduce-replicas", now))
+        reduce_now(self._begin("reduce-replicas", now))
         self._settle()
 
     def enact(self, suggested: Suggested, now: float) -> None:

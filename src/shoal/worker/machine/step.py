@@ -109,7 +109,6 @@ class WorkerMachine:
         self,
         fetch: Fetch,
         arrived: Sequence[tuple[TaskId, int]],
-        missing: Sequence[TaskId],
         failed: Sequence[tuple[TaskId, Failure]],
         now: float,
     ) -> list[TaskId]:
@@ -118,8 +117,7 @@ class WorkerMachine:
         Args:
             fetch: the effect that asked for it.
             arrived: what came, with its size in memory.
-            missing: what the peer does not hold; as anything else that is not mentioned.
-            failed: what it could not send, or could not be read here.
+            failed: what it could not send, or could not be read here; what is neither it lacks.
 
         Returns:
             Those of `arrived` whose values are to be kept, before the effects are performed.

@@ -398,7 +398,7 @@ class Feed:
     ) -> None:
         """A peer has answered."""
         arrived = [(item.task, item.nbytes) for item in held]
-        kept = self.machine.replicas_arrived(fetch, arrived, [], failed, self._loop.time())
+        kept = self.machine.replicas_arrived(fetch, arrived, failed, self._loop.time())
         kept_tasks, nbytes_before = frozenset(kept), self.results.nbytes
         ours = [item for item in held if item.task in kept_tasks]
         put_all(self.results, ours, self._host.adopt_shards)
