@@ -304,9 +304,10 @@ def test_a_module_that_nothing_imports_or_names_is_found() -> None:
 # --- generated ------------------------------------------------------------------------------
 
 
-def test_a_stale_generated_file_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", tidy.GENERATORS)
+def test_a_stale_generated_file_is_found(tmp_path: Path, path: str) -> None:
     assert list(tidy.stale_generated(tmp_path)) == []
-    generator = tmp_path / tidy.GENERATOR
+    generator = tmp_path / path
     generator.parent.mkdir()
     generator.write_text("print('client.py differs'); raise SystemExit(1)")
     assert [f.problem for f in tidy.stale_generated(tmp_path)] == [
