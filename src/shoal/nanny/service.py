@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from shoal import config as settings
@@ -56,6 +57,7 @@ HARMLESS_OPTIONS: Final = frozenset(
 """Options of upstream that only tune what shoal does by itself."""
 
 _decoder: Final = Decoder(SchedulerToWorker)
+_find: Final = partial(find_scheduler, "Nanny")
 
 
 class Nanny(WorkerKeeper):
@@ -134,8 +136,7 @@ class Nanny(WorkerKeeper):
         """
         _check({**options, "services": services}, security)
         preloads = _preloads(self, preload_nanny, preload_nanny_argv)
-        where = scheduler_ip, scheduler_port, scheduler_file, protocol
-        self.scheduler_address, told = find_scheduler("Nanny", *where)
+        self.scheduler_address, told = _find(scheduler_ip, scheduler_port, scheduler_file, protocol)
         nthreads = thread_count(nthreads)
         self._token, self._environ, self._config = token or told, env, config
         self._log_level = logging.WARNING if silence_logs is None else silence_logs
