@@ -31,21 +31,14 @@ from shoal.nanny.machine import (
     WorkerDied,
     WorkerLeft,
     WorkerReady,
+    meaning_of,
 )
 from shoal.nanny.named import Named
 from shoal.nanny.plugins import answer, plugins_of
 from shoal.nanny.process import ServiceProcess
 from shoal.nanny.questions import answer_to, argument_of, told
 from shoal.observe.preloading import Preloads, process_preloads
-from shoal.observe.reasons import (
-    INTERNAL_ERROR,
-    LIFETIME,
-    RECYCLED,
-    RESTARTED,
-    SCHEDULER_GONE,
-    TERMINATED,
-    TOO_SILENT,
-)
+from shoal.observe.reasons import RESTARTED, SCHEDULER_GONE
 from shoal.observe.status import Status
 from shoal.protocol.payload import dump_function
 from shoal.protocol.topics import topic_names
@@ -430,15 +423,15 @@ class WorkerKeeper(Named):
             self._died(process, process.death.describe())
             return
         reason: str = process.farewell["left"]
+        left = meaning_of(reason, has_heirs=self._has_heirs)
         if reason == SCHEDULER_GONE and await self._is_scheduler_there():
             self._died(process, "it lost its connection to the scheduler")
-        elif reason.startswith((TERMINATED, TOO_SILENT, INTERNAL_ERROR)):
+        elif left is None:
             self._died(process, f"it had to close: {reason}")
-        elif reason.startswith((RESTARTED, RECYCLED)):
-            self._last_death = telling.told_by_heir(process, f"it was {reason}")
-            self._feed(WorkerLeft(reason, again=True, by_request=True))
         else:
-            self._feed(WorkerLeft(reason, again=reason == LIFETIME and self._has_heirs))
+            if left.by_request:
+                self._last_death = telling.told_by_heir(process, f"it was {reason}")
+            self._feed(left)
 
     def _died(self, process: ServiceProcess | None, cause: str) -> None:
         """Let the machine decide, and tell what it has decided."""

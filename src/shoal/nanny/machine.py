@@ -11,6 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
+from shoal.observe.reasons import (
+    INTERNAL_ERROR,
+    LIFETIME,
+    RECYCLED,
+    RESTARTED,
+    TERMINATED,
+    TOO_SILENT,
+)
+
 _DOUBLINGS_MAX: Final = 60
 """Of a pause; the limit of its length is reached long before."""
 
@@ -78,6 +87,20 @@ class WorkerLeft:
 @dataclass(frozen=True, slots=True)
 class Woke:
     """The time of a `WakeAfter` is over."""
+
+
+def meaning_of(farewell: str, *, has_heirs: bool) -> WorkerLeft | None:
+    """What a worker has said as it closed; None: it had to, and that counts as a death.
+
+    Args:
+        farewell: begins as one of `observe/reasons.py`, or is some other reason.
+        has_heirs: another shall come after one that has lived long enough.
+    """
+    if farewell.startswith((TERMINATED, TOO_SILENT, INTERNAL_ERROR)):
+        return None
+    if farewell.startswith((RESTARTED, RECYCLED)):
+        return WorkerLeft(farewell, again=True, by_request=True)
+    return WorkerLeft(farewell, again=farewell == LIFETIME and has_heirs)
 
 
 Event = AskedToStart | AskedToClose | WorkerReady | WorkerDied | WorkerLeft | Woke

@@ -4,6 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from shoal.nanny.machine import WorkerLeft, meaning_of
+from shoal.observe.reasons import (
+    INTERNAL_ERROR,
+    LIFETIME,
+    RECYCLED,
+    RESTARTED,
+    TERMINATED,
+    TOO_SILENT,
+)
 from tests.scenes.nanny.scene import SETTINGS, Scene
 
 
@@ -244,3 +253,19 @@ def test_one_that_shall_close_is_not_replaced_though_it_was_to_be(scene):
     scene.take()
     scene.leave("restarted", again=True, by_request=True)
     assert scene.take() == []
+
+
+@pytest.mark.parametrize("why", [TERMINATED, f"{TOO_SILENT} for 300 s", f"{INTERNAL_ERROR}: no"])
+def test_a_worker_that_had_to_close_has_died(why: str) -> None:
+    assert meaning_of(why, has_heirs=True) is None
+
+
+@pytest.mark.parametrize("why", [RESTARTED, f"{RECYCLED}: 900 MiB of 1 GiB"])
+def test_a_worker_that_was_sent_away_for_another_to_come_has_not_died(why: str) -> None:
+    assert meaning_of(why, has_heirs=False) == WorkerLeft(why, again=True, by_request=True)
+
+
+@pytest.mark.parametrize("has_heirs", [True, False])
+def test_after_a_lifetime_another_comes_if_that_is_wanted(has_heirs: bool) -> None:
+    assert meaning_of(LIFETIME, has_heirs=has_heirs) == WorkerLeft(LIFETIME, again=has_heirs)
+    assert meaning_of("a client closed it", has_heirs=has_heirs) == WorkerLeft("a client closed it")
