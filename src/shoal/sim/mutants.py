@@ -260,6 +260,12 @@ MUTANTS: Final = (
         "        pass\n",
     ),
     Mutant(
+        "who could not get a result is noted beyond its end",
+        "shoal.scheduler.machine.releasing",
+        "        state.witnesses.pop(task, None)\n",
+        "        pass\n",
+    ),
+    Mutant(
         "a long-running run that is recalled is given back",
         "shoal.worker.machine.computing",
         "        if run.state == LONG_RUNNING or run is state.excepted:\n            continue\n",
