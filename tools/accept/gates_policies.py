@@ -77,7 +77,7 @@ def policies() -> Iterator[Figure]:
 
 
 def _figures(name: str, results: Sequence[Result]) -> Iterator[Figure]:
-    to_bound = median([one.to_bound for one in results])
+    to_bound = median([median(ratios) for ratios in _by_graph(results, "to_bound").values()])
     yield Figure(
         f"{name}, makespan over the full-knowledge bound",
         f"{to_bound:.3f} in the median; {_listed(results, 'to_bound')}",

@@ -115,3 +115,43 @@ def test_nobody_is_sent_what_it_would_have_to_fetch_while_it_has_work(scene: Sce
     scene.submit(y=["x"])
     worker = scene.task("y").worker
     assert worker is scene.worker("a")
+
+
+def holder_with_cuts(scene: Scene) -> None:
+    """a holds x, of 48 MB, for six cuts of a kind of which none has ended; six others are idle."""
+    scene.workers(*"abcdefg")
+    scene.submit(x=[], options=pinned("a"))
+    scene.finish("x", nbytes=48_000_000)
+    scene.submit(**{f"cut-{i}": ["x"] for i in range(6)})
+
+
+def test_tasks_of_an_unknown_kind_stay_behind_the_first_where_their_input_is(scene: Scene) -> None:
+    holder_with_cuts(scene)
+    assert {scene.task(f"cut-{i}").worker for i in range(6)} == {scene.worker("a")}
+    assert {line[:2] for line in scene.take() if "run" in line} == {"a:"}
+
+
+def test_what_was_guessed_counts_no_more_once_it_is_known(scene: Scene) -> None:
+    """By the guess there are seconds of work on a; there are milliseconds, and x takes longer."""
+    holder_with_cuts(scene)
+    scene.take()
+    scene.advance(0.004)
+    scene.finish("cut-0", seconds=0.004)
+    scene.advance(0.2)
+    assert {line[:2] for line in scene.take() if "run" in line} == {"a:"}
+
+
+def test_what_takes_long_is_taken_by_those_who_are_idle_once_that_is_known(scene: Scene) -> None:
+    holder_with_cuts(scene)
+    scene.take()
+    scene.advance(0.01)
+    scene.finish("cut-0", seconds=1.0)
+    scene.advance(0.2)
+    assert {line[:2] for line in scene.take() if "run" in line} > {"a:"}
+
+
+def test_what_takes_long_already_is_taken_before_any_of_its_kind_has_ended(scene: Scene) -> None:
+    holder_with_cuts(scene)
+    scene.take()
+    scene.advance(1.0)
+    assert {line[:2] for line in scene.take() if "run" in line} - {"a:"}

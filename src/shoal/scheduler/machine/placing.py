@@ -360,6 +360,8 @@ def enter_backlog(core: Core, task: Task, worker: Worker, reason: int) -> None:
     task.worker = worker
     worker.processing[task] = expected_us
     worker.backlog_us += expected_us
+    if task.prefix.duration_us < 0:
+        worker.guessed = task.prefix
     heappush(worker.backlog, (task.priority, task.id, task))
     if len(worker.backlog) > 2 * (len(worker.processing) - worker.nsent) + STALE_MAX:
         unsent = (task for task in worker.processing if task.run == NO_RUN)

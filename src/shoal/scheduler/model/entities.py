@@ -201,6 +201,7 @@ class Worker:
         "claims",
         "container",
         "cpu_percent",
+        "guessed",
         "has_been_here",
         "has_nanny",
         "has_what",
@@ -278,8 +279,7 @@ class Worker:
         self.resources: dict[str, float] = {}
         self.available: dict[str, float] = {}  # of the resources: what no run has
         self.claims: dict[RunId, TaskOptions] = {}  # runs that have resources, or are counted
-        self._is_leaving = False
-        self._is_paused = False
+        self._is_leaving = self._is_paused = False
         self.takes_work = True  # it neither leaves nor is paused
         self.pause_why = ""  # with numbers, for people
         self.says_goodbye = False  # it leaves by itself, whatever is decided here
@@ -296,6 +296,7 @@ class Worker:
         self.sent_us = 0  # expected work that was sent and is not answered
         self.backlog: list[tuple[int, TaskId, Task]] = []  # heap of what is placed but not sent;
         self.backlog_us = 0  # entries that no longer hold are skipped
+        self.guessed: Prefix | None = None  # a kind of which none had ended when it was placed here
         self.has_what: dict[Task, None] = {}
         self.actors: dict[Task, None] = {}  # that live here, or were placed to be made here
         self.nbytes = 0

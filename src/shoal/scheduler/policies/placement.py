@@ -57,11 +57,31 @@ class EarliestStart:
                 for worker in holders if len(holders) == 1 else first(holders, HOLDERS_LOOKED_AT):
                     if worker.takes_work:
                         candidates[worker] = None
-        if least_loaded is not None and (not candidates or begins_at_once(least_loaded)):
+        if least_loaded is not None and (
+            not candidates
+            or (begins_at_once(least_loaded) and not self.follows_its_like(task, candidates))
+        ):
             candidates[least_loaded] = None
         if len(candidates) == 1:
             return next(iter(candidates))
         return self.best(task, candidates, now)
+
+    def follows_its_like(self, task: Task, holders: Iterable[Worker]) -> bool:
+        """Whether others of its kind, of which none has ended, are before it where an input is that
+        they share.
+
+        How long they take is a guess then, and known soon.  By the guess everybody who is idle
+        would be sent that input for a few of them, which its holder may have done sooner.  What
+        more tasks need than there are workers has to go everywhere in any case.
+        """
+        kind = task.prefix
+        if kind.duration_us >= 0 or not any(holder.guessed is kind for holder in holders):
+            return False
+        nworkers = self.ways.nworkers
+        return any(
+            1 < dependency.nwaiters <= nworkers
+            for dependency in task.dependencies[:HOLDERS_LOOKED_AT]
+        )
 
     def best(self, task: Task, candidates: Iterable[Worker], now: float) -> Worker | None:
         """The candidate where `task` would start first; None if there are none."""

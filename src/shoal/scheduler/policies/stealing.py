@@ -54,7 +54,10 @@ class TakeFromBacklog:
         if placement.fetch_us(task, thief, now, sooner_us) >= sooner_us:
             return False
         shares_us = placement.fetch_shares_us(task, thief, now)
-        moving_max_us = MOVING_MAX * max(expected_us, placement.latency_us)
+        takes_us = float(expected_us)
+        if placement.follows_its_like(task, (victim,)):
+            takes_us = min(takes_us, (now - victim.heard_at) * 1e6)  # so long it has taken, or more
+        moving_max_us = MOVING_MAX * max(takes_us, placement.latency_us)
         if task.prefix.duration_us >= 0:  # else what is gained is a guess
             moving_max_us = max(moving_max_us, gain_us * GAIN_RATIO)
         return shares_us <= lacks_us + moving_max_us
