@@ -45,6 +45,7 @@ SUBJECTS: Final = (
     ("plugins", "Plugins"),
     ("agreements", "Agreements"),
     ("limits", "Limits"),
+    ("scaling", "Scaling"),
     ("executors", "Executors"),
     ("detached", "Detached"),
     ("servers", "Servers"),

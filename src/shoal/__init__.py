@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from shoal.client.progress import progress as progress
     from shoal.client.waiting import wait as wait
     from shoal.compat.security import Security as Security
+    from shoal.deploy.adaptive import Adaptive as Adaptive
     from shoal.deploy.local import LocalCluster as LocalCluster
     from shoal.deploy.spec import SpecCluster as SpecCluster
     from shoal.errors import Reschedule as Reschedule
@@ -69,6 +70,7 @@ __all__ = ["__version__"]  # the rest is found by `__getattr__` and listed by `_
 _HOME = {
     "Actor": "shoal.client.actors",
     "ActorFuture": "shoal.client.actors",
+    "Adaptive": "shoal.deploy.adaptive",
     "BaseActorFuture": "shoal.client.actors",
     "Client": "shoal.client.client",
     "CondaInstall": "shoal.observe.plugins.installing",

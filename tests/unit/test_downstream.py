@@ -20,7 +20,7 @@ def test_what_does_not_pass_here_has_a_line_of_reason() -> None:
     assert suite.reason_of("some::test_x.py::test_a[x]") == "it is so"
     assert suite.reason_of("some::test_x.py::test_b") == ""
     (joblib,) = (suite for suite in read_suites() if suite.name == "joblib")
-    assert joblib.reason_of("joblib::test_dask.py::test_wait_for_workers[adaptive]")
+    assert joblib.reason_of("joblib::test_dask.py::test_auto_scatter[loky]")
 
 
 def test_what_is_lacking_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from shoal.compat.shim import become
 if TYPE_CHECKING:
     from shoal.client.actors import Actor as Actor
     from shoal.client.actors import ActorFuture as ActorFuture
-    from shoal.compat.unbuilt import Adaptive as Adaptive
+    from shoal.deploy.adaptive import Adaptive as Adaptive
     from shoal.client.actors import BaseActorFuture as BaseActorFuture
     from concurrent.futures import CancelledError as CancelledError
     from shoal.client.client import Client as Client

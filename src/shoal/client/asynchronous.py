@@ -23,6 +23,7 @@ from shoal.client.control.plugins import Plugins
 from shoal.client.control.questions import Questions
 from shoal.client.control.replaying import Replaying
 from shoal.client.control.results import Results
+from shoal.client.control.scaling import Scaling
 from shoal.client.control.servers import Servers
 from shoal.client.control.standing import Standing
 from shoal.client.control.topics import Topics
@@ -49,6 +50,7 @@ class AsyncClient(
     Plugins,
     Agreements,
     Limits,
+    Scaling,
     Executors,
     Detached,
     Servers,

@@ -26,6 +26,7 @@ from shoal.client.generated.plugins import BlockingPlugins
 from shoal.client.generated.questions import BlockingQuestions
 from shoal.client.generated.replaying import BlockingReplaying
 from shoal.client.generated.results import BlockingResults
+from shoal.client.generated.scaling import BlockingScaling
 from shoal.client.generated.servers import BlockingServers
 from shoal.client.generated.standing import BlockingStanding
 from shoal.client.generated.topics import BlockingTopics
@@ -54,6 +55,7 @@ class Client(
     BlockingPlugins,
     BlockingAgreements,
     BlockingLimits,
+    BlockingScaling,
     BlockingExecutors,
     BlockingDetached,
     BlockingServers,

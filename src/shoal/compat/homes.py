@@ -21,7 +21,6 @@ RUN: Final = (
     "Functions can be called instead: client.run_on_scheduler(function) in the scheduler, "
     "client.run(function) in workers."
 )
-_SCALE: Final = "cluster.scale(n) changes the number of workers."
 _CLUSTERS: Final = (
     "LocalCluster starts workers on this machine; on others, `shoal scheduler` and `shoal worker`."
 )
@@ -31,7 +30,7 @@ HOMES: Final[dict[str, str | Unbuilt]] = {
     "__version__": "shoal.compat.system:__version__",
     "Actor": "shoal.client.actors:Actor",
     "ActorFuture": "shoal.client.actors:ActorFuture",
-    "Adaptive": Unbuilt(_SCALE),
+    "Adaptive": "shoal.deploy.adaptive:Adaptive",
     "as_completed": "shoal.client.completing:as_completed",
     "BaseActorFuture": "shoal.client.actors:BaseActorFuture",
     "CancelledError": "concurrent.futures:CancelledError",

@@ -36,6 +36,7 @@ _OWN: Final[dict[str, dict[str, str]]] = {
     "distributed._signals": homes_of(("shoal.compat.serving", "wait_for_signals")),
     "distributed.compatibility": homes_of(("shoal.compat.log_settings", "logging_names")),
     "distributed.config": homes_of(("shoal.compat.log_settings", "initialize_logging")),
+    "distributed.deploy.adaptive_core": homes_of(("shoal.deploy.adaptive_core", "AdaptiveCore")),
     "distributed.core": homes_of(
         ("shoal.compat.raising", "clean_exception, coerce_to_address, error_message"),
         ("shoal.compat.servers.calling", "PooledRPCCall, pingpong, rpc, send_recv"),

@@ -16,12 +16,14 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from types import FrameType
 from typing import Any, Final
 
 import dask.config
+import msgspec
 
 from shoal import config
 from shoal.client.dask_settings import settings_with_client
@@ -35,6 +37,7 @@ from shoal.deploy.lifeline import (
 from shoal.errors import ShoalError
 from shoal.nanny.descriptors import take_standard_input
 from shoal.nanny.document import load_class, load_plugins
+from shoal.protocol.exceptions import from_failure
 
 LOG_SETTINGS: Final = (
     "logging",
@@ -155,6 +158,7 @@ async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
         await scheduler
     scheduler.before_shutdown.append(lambda: lifeline.tell({"leaving": True}))
     _prepare_when_told(scheduler, lifeline)
+    scheduler.scaled_by = partial(_adapt_by_parent, lifeline)
     scheduler.membership.on_sent_away = lambda pids: lifeline.tell({"sent_away": pids})
     collecting.take_over()
     lifeline.tell(
@@ -165,6 +169,14 @@ async def serve_scheduler(document: dict[str, Any], lifeline: Lifeline) -> None:
         }
     )
     await _serve(scheduler, document, lifeline)
+
+
+async def _adapt_by_parent(lifeline: Lifeline, options: Mapping[str, Any]) -> str:
+    """Have the cluster adapt that has started us; what it says of it, or raises."""
+    outcome = await lifeline.ask("adapt", msgspec.msgpack.encode(options))
+    if outcome.failure is not None:
+        raise from_failure(outcome.failure)
+    return outcome.value.decode()
 
 
 def _prepare_when_told(scheduler: Any, lifeline: Lifeline) -> None:

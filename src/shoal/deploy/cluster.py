@@ -26,8 +26,10 @@ from shoal.client.prospects import Prospects, unless_hopeless
 from shoal.client.session import Session
 from shoal.comms import require_token
 from shoal.config.telling import tell_of_unheeded
+from shoal.deploy.adapting import Adapting
 from shoal.deploy.errors import CannotScale, ClusterClosed, WrongWith
-from shoal.deploy.faces import TwoFaces
+from shoal.deploy.faces import CORRECTION, TwoFaces
+from shoal.deploy.offering import offer_to_scale
 from shoal.errors import ShoalError
 from shoal.observe.errors import ViewWouldBlock
 from shoal.observe.facts import FactsOfScheduler, facts_of_identity
@@ -52,7 +54,6 @@ LOGGERS: Final = ("shoal.deploy", "shoal.nanny", "distributed.nanny")
 """Where this process says how the services of a cluster fare."""
 
 _REMEDIES: Final = {
-    "adapt": "Change the number of workers by cluster.scale(n).",
     "logs": "cluster.get_logs() has what services have logged.",
     "start_worker": "Change the number of workers by cluster.scale(n).",
 }
@@ -61,7 +62,7 @@ _REMEDIES: Final = {
 _open_clusters: Final[weakref.WeakSet[Cluster]] = weakref.WeakSet()
 
 
-class Cluster(TwoFaces, Absent):
+class Cluster(Adapting, TwoFaces, Absent):
     """A scheduler and workers that live and end together.
 
     A blocking cluster is ready when its constructor returns; one with `asynchronous=True` when it
@@ -154,6 +155,7 @@ class Cluster(TwoFaces, Absent):
         try:
             tell_of_unheeded()
             await self._start()
+            offer_to_scale(self, self._started_scheduler)
         except BaseException:
             self.status = Status.closing
             await self._close_and_forget(CLOSE_SECONDS)
@@ -221,6 +223,7 @@ class Cluster(TwoFaces, Absent):
             self.status = Status.closed
             return
         self.status = Status.closing
+        self._stop_adapting("the cluster closes")
         for task in self._background - {asyncio.current_task()}:
             if task.get_name() == CORRECTION:
                 task.cancel()
@@ -246,6 +249,7 @@ class Cluster(TwoFaces, Absent):
         _open_clusters.discard(self)
         if self.status is not Status.closed:
             self.status = Status.closed
+            self._stop_adapting("the cluster closes")
             if self._recent_logs is not None:
                 self._recent_logs.close()
             if self._pid == os.getpid():  # else it is the parent's, whose loop is not in a fork
@@ -484,11 +488,8 @@ class Cluster(TwoFaces, Absent):
         return (
             f"<div><strong>{escape(type(self).__name__)}</strong> {escape(self.name)}<br>"
             f"Scheduler: <code>{escape(self.scheduler_address)}</code><br>"
-            f"Workers: {len(self._there)}, {escape(self._state)}</div>"
+            f"Workers: {len(self._there)}, {escape(self._state)}{self._scaling_html}</div>"
         )
-
-
-CORRECTION: Final = "a correction of the number of workers"
 
 
 @atexit.register

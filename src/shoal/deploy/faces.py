@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from shoal.client.blocking import LoopThread
 from shoal.deploy.errors import ClusterClosed
@@ -16,6 +16,9 @@ from shoal.observe.status import Status
 from shoal.units import to_seconds
 
 _logger = logging.getLogger("shoal.deploy")
+
+CORRECTION: Final = "a correction of the number of workers"
+"""Name of tasks that do so in the background."""
 
 
 class TwoFaces:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from shoal.deploy import options
-from shoal.deploy.cluster import CLOSE_SECONDS, CORRECTION, Cluster
+from shoal.deploy.adapting import AdaptingBySize
+from shoal.deploy.cluster import CLOSE_SECONDS, Cluster
 from shoal.deploy.errors import ClusterClosed
+from shoal.deploy.faces import CORRECTION
 from shoal.deploy.facts import facts_of_processes
 from shoal.deploy.sharing import nprocesses_nthreads, workers_and_threads
 from shoal.deploy.sites import LoopSite, ProcessSite, Site
@@ -32,7 +34,7 @@ __all__ = ["LocalCluster", "nprocesses_nthreads"]
 _logger = logging.getLogger("shoal.deploy")
 
 
-class LocalCluster(Cluster):
+class LocalCluster(AdaptingBySize, Cluster):
     """A scheduler and workers on this machine; only this machine can reach them.
 
     Args:
@@ -155,6 +157,10 @@ class LocalCluster(Cluster):
             return self._site.scheduler
         return RemoteScheduler.of(lambda: self._site.scheduler, self._ask_and_wait)
 
+    @property
+    def _started_scheduler(self) -> Any:
+        return self._site.scheduler
+
     def _ask_and_wait(self, make: Callable[[int], Any]) -> Any:
         """Ask the scheduler, for a view that can't be awaited."""
         if self.asynchronous:
@@ -228,12 +234,13 @@ class LocalCluster(Cluster):
 
     def _worker_ended(self, worker: WorkerKeeper) -> None:
         """It left because the scheduler told it so, or died too often."""
-        (name,) = [name for name, one in self.workers.items() if one is worker]
-        if worker.failure is None:
-            del self.workers[name]
-            self._names.remove(name)
+        if worker.failure is not None:
+            self._lose_hope(worker.failure)
             return
-        self._lose_hope(worker.failure)
+        for name in [name for name, one in self.workers.items() if one is worker]:
+            del self.workers[name]
+            if name in self._names:  # else we were about to let it go
+                self._names.remove(name)
 
     def _lose_hope(self, failure: Exception) -> None:
         """No more workers come than there are, until somebody scales the cluster."""
@@ -312,6 +319,9 @@ class LocalCluster(Cluster):
             and getattr(self.workers.get(name), "address", None) not in going
         ]
         return self._want(names)
+
+    def _size_of_new(self, option: str) -> float:
+        return float(self._worker_options[option])
 
     def _want(self, names: list[Any]) -> Any:
         self._require_running()

@@ -8,18 +8,19 @@ import copy
 import inspect
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from shoal import config
+from shoal.deploy.adapting import AdaptingBySize
 from shoal.deploy.cluster import (
     CLOSE_SECONDS,
-    CORRECTION,
     Cluster,
     _open_clusters,
     close_open_clusters,
 )
-from shoal.deploy.faces import close_from_anywhere
+from shoal.deploy.faces import CORRECTION, close_from_anywhere
 from shoal.deploy.job import ProcessInterface
 from shoal.deploy.losses import LostWorkers
 from shoal.deploy.options import check_security
@@ -37,12 +38,13 @@ _SCHEDULER: Final = {"cls": "shoal.scheduler.shell.service.Scheduler", "options"
 _logger = logging.getLogger("shoal.deploy")
 
 _OURS: Final = "shoal."
+_OF_ENTRY: Final = {"nthreads": "cores", "memory_limit": "memory"}
 _ENDED: Final = (Status.closed, Status.failed)
 _OF_OLD: Final = ("security", "interface", "dashboard")
 """Options of schedulers that say nothing if they are empty, and that ours does not take."""
 
 
-class SpecCluster(Cluster):
+class SpecCluster(AdaptingBySize, Cluster):
     """A scheduler and workers that are made by what `spec` says of each.
 
     Args:
@@ -263,8 +265,8 @@ class SpecCluster(Cluster):
         self._require_running()
         wanted = max(
             to_count("n", n),
-            math.ceil(to_nbytes(memory) / self._each("memory_limit")) if memory else 0,
-            math.ceil(cores / self._each("nthreads")) if cores else 0,
+            math.ceil(to_nbytes(memory) / self._of_entry("memory_limit")) if memory else 0,
+            math.ceil(cores / self._of_entry("nthreads")) if cores else 0,
         )
         spare = len(self.worker_spec) - wanted
         if spare > 0:
@@ -293,13 +295,52 @@ class SpecCluster(Cluster):
             self._thread.call(lambda: self._in_background(self._correct(), CORRECTION))
         return None
 
-    def _each(self, option: str) -> float:
-        """How much of something a new entry has."""
+    def _size_of_new(self, option: str) -> float:
         options = (self.new_spec or {}).get("options", {})
-        found = options.get(option) or options.get({"nthreads": "cores"}.get(option, "memory"))
-        if not found:
-            raise ValueError(f"The spec of new workers has no {option}=, so scale by n=.")
-        return float(to_nbytes(found) if option == "memory_limit" else found)
+        options = {**options.get("worker_kwargs", {}), **options}
+        found, nworkers = options.get(option), 1
+        if not found:  # an entry may say what all of its workers have
+            found, nworkers = options.get(_OF_ENTRY[option]), self._neach
+        if not found or found == "auto":
+            return 0.0
+        return float(to_nbytes(found) if option == "memory_limit" else found) / nworkers
+
+    def _of_entry(self, option: str) -> float:
+        """How much of something a new entry has.  Raises ValueError: that is not known."""
+        return self._each(option) * self._neach
+
+    @property
+    def _neach(self) -> int:
+        """How many workers a new entry starts."""
+        return len((self.new_spec or {}).get("group", ())) or 1
+
+    def _scale_to(self, nworkers: int) -> Any:
+        """A class with a `scale` of its own counts workers there; here they come in entries."""
+        if type(self).scale is not SpecCluster.scale:
+            return self.scale(nworkers)
+        nmore = math.ceil((nworkers - len(self.plan)) / self._neach)
+        return self.scale(len(self.worker_spec) + max(0, nmore))
+
+    def _whole_groups(self, names: Sequence[Any]) -> list[list[Any]]:
+        texts = dict.fromkeys(map(str, names))
+        groups: dict[Any, list[Any]] = {}
+        for entry in list(self.worker_spec):
+            members = list(self._members(entry))
+            if all(str(member) in texts for member in members):
+                groups.update(dict.fromkeys(map(str, members), members))
+        found = [groups[text] for text in texts if text in groups]
+        return list({id(members): members for members in found}.values())
+
+    @property
+    def _key_of_groups(self) -> Callable[[Any], Any] | None:
+        if not any("group" in spec for spec in list(self.worker_spec.values())):
+            return None
+        entry_by_member = {
+            str(member): str(name)
+            for name in list(self.worker_spec)
+            for member in self._members(name)
+        }
+        return partial(entry_of, entry_by_member)
 
     @property
     def _name(self) -> str:
@@ -367,6 +408,11 @@ class SpecCluster(Cluster):
             TypeError: this one can't.
         """
         raise TypeError(f"A {cls.__name__} can't be found by its name {name!r}.")
+
+
+def entry_of(entry_by_member: Mapping[str, str], worker: Any) -> str:
+    """What has started a worker; one that is no member of anything stands for itself."""
+    return entry_by_member.get(str(worker.name), worker.address)
 
 
 def made(spec: Mapping[str, Any], *args: Any, name: Any = None, token: bytes | None = None) -> Any:

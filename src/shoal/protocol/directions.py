@@ -33,6 +33,7 @@ from shoal.protocol import (
     questions,
     replicas,
     running,
+    scaling,
     shuffles,
     slots,
     topics,
@@ -66,6 +67,7 @@ SUBJECTS: Final[tuple[Subject, ...]] = (
     replicas.SUBJECT,
     limits.SUBJECT,
     shuffles.SUBJECT,
+    scaling.SUBJECT,
 )
 
 

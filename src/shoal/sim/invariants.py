@@ -314,6 +314,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("tasks that wait for memory", state.footprints.held),
         ("tasks that filled workers", state.footprints.overfilled),
         ("workers to be offered something", state.footprints.unasked),
+        ("clusters that adapt", state.adapting),
     ):
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"

@@ -5,6 +5,7 @@ import ast
 from shoal.protocol.memory import PauseChanged
 from shoal.protocol.messages import TaskOptions
 from shoal.protocol.placement import ExplainTasks
+from shoal.protocol.scaling import WorkersDeserved
 from shoal.scheduler.policies.backlogs import PLACED_LOOKED_AT, Backlogs
 from shoal.scheduler.policies.causes import Causes
 from shoal.scheduler.policies.standing_in_line import Lines
@@ -324,3 +325,17 @@ def test_an_output_of_a_shuffle_says_how_many_input_partitions_are_missing(scene
         "the barrier of shuffle 's' waits for 1 of 3 input partitions; 1 is computed again, as "
         "shards went with worker b"
     ) in explained(scene, "u0")
+
+
+def test_where_nobody_is_there_clusters_that_adapt_say_what_they_do(scene: Scene) -> None:
+    """Until they go."""
+    scene.submit(x=[])
+    scene.call(WorkersDeserved, "Cluster-tide", said="target 2, have 0, waiting for 2")
+    scene.call(WorkersDeserved, "silent")
+    assert explained(scene, "x")[1:3] == [
+        "no worker is there",
+        "Cluster-tide adapts: target 2, have 0, waiting for 2",
+    ]
+    scene.lose_client("Cluster-tide")
+    assert "adapts" not in " ".join(explained(scene, "x"))
+    assert not scene.machine.state.adapting

@@ -32,9 +32,10 @@ def test_what_is_absent_is_named_with_what_to_do_and_hasattr_says_no():
 def test_a_cluster_refuses_in_the_same_way_by_its_own_name():
     cluster = LocalCluster(asynchronous=True)  # never awaited, so nothing was started
     assert [name for name in LocalCluster._absent if name in dir(LocalCluster)] == []
-    assert not hasattr(cluster, "adapt")
-    with pytest.raises(AbsentMethod, match=r"does not have Cluster\.adapt\. .*cluster\.scale\(n\)"):
-        cluster.adapt(minimum=1)
+    assert not hasattr(cluster, "start_worker")
+    lack = r"does not have Cluster\.start_worker\. .*cluster\.scale\(n\)"
+    with pytest.raises(AbsentMethod, match=lack):
+        cluster.start_worker()
     with pytest.raises(AttributeError, match=r"^'LocalCluster' object has no attribute 'adopt'"):
         cluster.adopt  # noqa: B018 -- asking is the test
 

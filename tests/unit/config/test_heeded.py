@@ -269,7 +269,23 @@ def at_once(function: Callable[..., object], *args: Any) -> Look:
     return look
 
 
+def of_adaptive(name: str) -> Look:
+    """As a cluster adapts that is told nothing else."""
+
+    async def look() -> object:
+        async with LocalCluster(
+            n_workers=0, processes=False, asynchronous=True, dashboard_address=None
+        ) as cluster:
+            return getattr(cluster.adapt(), name)
+
+    return look
+
+
 ROWS: Final[dict[str, tuple[Any, Look, object]]] = {
+    "adaptive.interval": ("20ms", of_adaptive("interval"), 0.02),
+    "adaptive.maximum": (3, of_adaptive("maximum"), 3),
+    "adaptive.minimum": (1, of_adaptive("minimum"), 1),
+    "adaptive.wait-count": (5, of_adaptive("wait_count"), 5),
     "adaptive.target-duration": ("1s", workers_wanted, 10),
     "admin.event-loop": ("asyncio", at_once(loop_factory), None),
     "admin.large-graph-warning-threshold": ("100kB", warning_of_large_graph, [True]),

@@ -5,7 +5,7 @@ from shoal.protocol.coordination import AcquireLease, AcquireLock
 from shoal.protocol.keys import to_canonical
 from shoal.protocol.memory import PauseChanged
 from shoal.protocol.messages import WorkerHeartbeat
-from shoal.web.feeds.counts import counts, nawaited_in, nworkers_desired
+from shoal.web.feeds.counts import counts, nawaited_in
 from shoal.web.feeds.shuffles import SHUFFLES_MAX, shuffle_columns
 from shoal.web.feeds.status import (
     LOCKS_MAX,
@@ -58,7 +58,7 @@ def test_counts_are_those_of_the_state() -> None:
         "waiting": 2,
         "waiting_data": 4,
         "workers": 2,
-        "desired_workers": 1,
+        "desired_workers": 2,  # both are busy
     }
 
 
@@ -72,18 +72,11 @@ def test_tasks_that_wait_without_a_worker_are_unrunnable_so_that_the_counts_add_
     assert sum(found[state] for state in states) == found["tasks"] == 3
 
 
-def test_workers_are_desired_for_what_is_ready_and_no_more() -> None:
-    """Ten seconds of work in two of them: five threads; but never more than there are tasks."""
+def test_workers_are_desired_for_what_is_ready() -> None:
+    """Ten seconds of work, to be done in two."""
     scene = Scene()
-    state = scene.machine.state
-    assert nworkers_desired(state, 5.0) == 0
     scene.submit(**{f"x{i}": [] for i in range(20)})
-    assert nworkers_desired(state, 5.0) == 1  # of whatever kind, until we know one
-    scene.workers("a")
-    state.prefixes["x"].duration_us = 500_000
-    assert nworkers_desired(state, 2.0) == 5
-    state.prefixes["x"].duration_us = 500_000_000
-    assert nworkers_desired(state, 2.0) == 20
+    assert counts(scene.machine.state, 0, 2.0)["desired_workers"] == 5
 
 
 def test_progress_counts_from_when_a_prefix_last_had_no_tasks() -> None:

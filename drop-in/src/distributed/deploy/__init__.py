@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.unbuilt import Adaptive as Adaptive
+    from shoal.deploy.adaptive import Adaptive as Adaptive
     from shoal.deploy.cluster import Cluster as Cluster
     from shoal.deploy.local import LocalCluster as LocalCluster
     from shoal.deploy.job import ProcessInterface as ProcessInterface

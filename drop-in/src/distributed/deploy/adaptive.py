@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.unbuilt import Adaptive as Adaptive
+    from shoal.deploy.adaptive import Adaptive as Adaptive
 
     __all__ = ['Adaptive']
 

@@ -26,6 +26,7 @@ from shoal.scheduler.machine import (
     on_memory,
     on_metadata,
     on_question,
+    on_scaling,
     on_scatter,
     on_slot,
     on_topic,
@@ -95,6 +96,7 @@ PARTS: Final[tuple[Handlers, ...]] = (
     variables.HANDLERS,
     channels.HANDLERS,
     describing.HANDLERS,
+    on_scaling.HANDLERS,
 )
 
 FROM_WORKER: Final[dict[type[Message], Handler]] = {

@@ -140,6 +140,7 @@ class SchedulerState:
         self.queues: dict[str, Queue] = {}
         self.variables: dict[str, Variable] = {}  # those that are set or waited for
         self.channels: dict[str, Channel] = {}  # those that have subscribers
+        self.adapting: dict[Client, str] = {}  # clusters that adapt -> what they do just now
 
     def _keep_for_nobody(self) -> None:
         """What is wanted in the name of what is no client."""

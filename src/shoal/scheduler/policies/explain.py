@@ -204,7 +204,7 @@ class Explaining:
         """W02, W05, W07: what keeps it here, though it is ready."""
         workers = list(self.state.workers.values())
         if not workers:
-            yield "no worker is there"
+            yield from self._nobody_there("")
             return
         able = [worker for worker in workers if worker.takes_work]
         if len(able) < len(workers):
@@ -242,6 +242,12 @@ class Explaining:
             yield f"the {nthreads} threads of {_names(able)} have enough to do"
         yield from self._lines.ahead(task)
 
+    def _nobody_there(self, waited: str) -> Iterator[str]:
+        """W12: and what clusters that adapt do about it."""
+        yield f"no worker is there{waited}"
+        for client, said in self.state.adapting.items():
+            yield f"{client.name} adapts: {said}"
+
     def _unrunnable(self, task: Task) -> Iterator[str]:
         """W05, W06, W12: nobody who is there may run it."""
         workers = list(self.state.workers.values())
@@ -249,7 +255,7 @@ class Explaining:
         seconds = 0.0 if since is None else self.now - since
         waited = f", for {format_seconds(seconds)} now" if seconds >= JUST_NOW_SECONDS else ""
         if not workers:
-            yield f"no worker is there{waited}"
+            yield from self._nobody_there(waited)
             return
         options = task.options
         candidates = workers

@@ -22,6 +22,23 @@ class MeasureUnknown(ShoalError, ValueError):
         )
 
 
+class NobodyScales(ShoalError, RuntimeError):
+    """A client wants a cluster to adapt, and there is only a scheduler."""
+
+    def __init__(self, address: str) -> None:
+        """`address`: the scheduler's."""
+        super().__init__(address)
+        self.address = address
+
+    def __str__(self) -> str:
+        return (
+            f"The scheduler at {self.address} was not started by a cluster that can start and end "
+            "workers, so nobody can let their number follow the load. Start workers by hand "
+            f"(shoal worker {self.address}), or make a cluster that does (LocalCluster, "
+            "SpecCluster, ...) and call its adapt()."
+        )
+
+
 class NoSuggestion(ShoalError, TypeError):
     """A policy for copies has yielded something else."""
 

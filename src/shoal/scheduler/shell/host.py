@@ -39,6 +39,8 @@ class Host(Protocol):
     exchange: ReplicaExchange
     before_shutdown: list[Callable[[], object]]
     recent_logs: RecentLogs
+    address: str
+    scaled_by: Callable[[Mapping[str, Any]], Awaitable[str]] | None
 
     @property
     def blocked_handlers(self) -> Collection[str]:

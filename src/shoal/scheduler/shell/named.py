@@ -30,17 +30,20 @@ from shoal.protocol.payload import dump_function, load
 from shoal.protocol.running import Outcome
 from shoal.scheduler.model.entities import Worker
 from shoal.scheduler.policies.retirement import workers_to_close
+from shoal.scheduler.policies.scaling import deserved, target_of
 from shoal.scheduler.shell.by_hand import ByHand
 from shoal.scheduler.shell.host import Host
 from shoal.scheduler.shell.looks_by_name import LooksByName
 from shoal.scheduler.shell.reaching import ask_nanny
 from shoal.scheduler.shell.settings import are_plain
+from shoal.units import to_seconds
 
 THE_SCHEDULER: Final = "the scheduler"
 
 ON_ERROR: Final = ("raise", "return", "return_pickle", "ignore")
 
 BY_NAME: Final[Mapping[str, str]] = {
+    "adaptive_target": "adaptive_target",
     "amm_handler": "steer_rounds",
     "benchmark_hardware": "benchmark_hardware",
     "broadcast": "pass_on_broadcast",
@@ -91,7 +94,6 @@ BY_NAME: Final[Mapping[str, str]] = {
 """Operation -> the method that answers to it."""
 
 REFUSED: Final[Mapping[str, str]] = {
-    "adaptive_target": "cluster.scale(n) changes the number of workers.",
     "add_keys": CONVERSATION,
     "gather": "client.gather fetches results from those who hold them.",
     "get_task_stream": LATER,
@@ -299,6 +301,19 @@ class Named(ByHand, LooksByName, CalledByName):
         there = list(cast(Host, self).machine.state.workers.values())
         chosen = workers_to_close(there, closing, group_of)
         return [getattr(worker, attribute) for worker in chosen]
+
+    def adaptive_target(self, target_duration: Any = None) -> int:
+        """How many workers the load deserves; none that is busy, or full, is one too many.
+
+        Args:
+            target_duration: what the work at hand may take, such as 5 or "1 minute"; None: as is
+                set for clusters that adapt.
+        """
+        if target_duration is None:
+            seconds = config.read(config.Adaptive).target_seconds
+        else:
+            seconds = to_seconds(target_duration)
+        return target_of(deserved(cast(Host, self).machine.state, seconds))
 
     def steer_rounds(self, method: str) -> bool | None:
         """Start, stop, have once or ask after the rounds that drop copies nobody needs.

@@ -13,7 +13,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, Self
@@ -77,6 +77,9 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
     status = Status.created
     http_server: Any = None
     """The web page, once it is bound."""
+
+    scaled_by: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None
+    """Has the cluster adapt that this scheduler is one of, by options of `Cluster.adapt`."""
 
     _starting: asyncio.Task[None] | None = None
     _preparing: asyncio.Task[None] | None = None  # for its end

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import ceil
-from typing import Final
 
 from shoal.scheduler.model.entities import (
     ERRED,
@@ -17,9 +15,7 @@ from shoal.scheduler.model.entities import (
     Task,
 )
 from shoal.scheduler.model.state import SchedulerState
-
-FULL_RATIO: Final = 0.6
-"""Of all workers' memory: with more in use, twice the workers are asked for."""
+from shoal.scheduler.policies.scaling import deserved, target_of
 
 
 def counts(state: SchedulerState, nawaited: int, target_seconds: float) -> dict[str, int]:
@@ -29,7 +25,7 @@ def counts(state: SchedulerState, nawaited: int, target_seconds: float) -> dict[
         nawaited: see `nawaited_in`.
         target_seconds: how long the work at hand may take.
 
-    Cost: O(workers + prefixes).
+    Cost: O(workers x log workers + prefixes).
     """
     workers = list(state.workers.values())
     return {
@@ -48,34 +44,10 @@ def counts(state: SchedulerState, nawaited: int, target_seconds: float) -> dict[
         "waiting": state.ntasks[WAITING],
         "waiting_data": nawaited,
         "workers": len(workers),
-        "desired_workers": nworkers_desired(state, target_seconds),
+        "desired_workers": target_of(deserved(state, target_seconds)),
     }
 
 
 def nawaited_in(tasks: Iterable[Task]) -> int:
     """How many inputs these wait for, each counted for every task that waits for it."""
     return sum(task.nwaiting for task in tasks if task.state == WAITING)
-
-
-def nworkers_desired(state: SchedulerState, target_seconds: float) -> int:
-    """Workers of the present kind that would end what is ready within `target_seconds`.
-
-    Cost: O(workers + prefixes).
-    """
-    nready = work_us = 0
-    unknown_us = round(state.settings.unknown_duration_seconds * 1e6)
-    for prefix in state.prefixes.values():
-        n = prefix.ntasks[QUEUED] + prefix.ntasks[NO_WORKER] + prefix.ntasks[PROCESSING]
-        nready += n
-        work_us += n * (prefix.duration_us if prefix.duration_us >= 0 else unknown_us)
-    workers = list(state.workers.values())
-    if not nready:
-        return 0
-    if not workers:
-        return 1
-    nthreads = min(nready, ceil(work_us / (target_seconds * 1e6)))
-    nworkers = max(1, ceil(nthreads * len(workers) / sum(worker.nthreads for worker in workers)))
-    limit = sum(worker.memory_limit for worker in workers)
-    if limit and sum(worker.nbytes for worker in workers) > FULL_RATIO * limit:
-        nworkers = max(nworkers, 2 * len(workers))
-    return nworkers

@@ -12,6 +12,7 @@ from shoal.scheduler.shell.operations import (
     plugins,
     replicas,
     running,
+    scaling,
     transfers,
 )
 
@@ -24,5 +25,6 @@ OPERATIONS: Final[Operations] = {
     **plugins.OPERATIONS,
     **replicas.OPERATIONS,
     **running.OPERATIONS,
+    **scaling.OPERATIONS,
     **transfers.OPERATIONS,
 }
