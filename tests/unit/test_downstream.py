@@ -19,8 +19,6 @@ def test_what_does_not_pass_here_has_a_line_of_reason() -> None:
     suite = Suite("some", "dask", ("test_x.py",), otherwise={"test_a": "it is so"})
     assert suite.reason_of("some::test_x.py::test_a[x]") == "it is so"
     assert suite.reason_of("some::test_x.py::test_b") == ""
-    (joblib,) = (suite for suite in read_suites() if suite.name == "joblib")
-    assert joblib.reason_of("joblib::test_dask.py::test_auto_scatter[loky]")
 
 
 def test_what_is_lacking_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
