@@ -147,6 +147,25 @@ def test_a_run_that_waits_for_other_tasks_is_not_waited_for(scene: Scene) -> Non
     assert scene.machine.is_under_way()
 
 
+def test_a_run_that_waits_for_another_life_of_the_scheduler_hides_none_that_works(
+    scene: Scene,
+) -> None:
+    """x waits on, though its scheduler is gone; y is of the next one, and will leave room."""
+    scene.limit(100, z=30)
+    scene.run("x#1")
+    scene.take()
+    scene.machine.waiting(1)
+    scene.lose_scheduler()
+    scene.welcome(epoch=2)
+    scene.look(90)
+    scene.run("y#1")
+    scene.run("z#1")
+    assert "start y#1" in scene.take()
+    assert scene.machine.is_under_way()
+    scene.let_in()
+    assert scene.take() == []
+
+
 def test_runs_do_not_take_room_from_each_other_for_ever(scene: Scene) -> None:
     """Each waits for a peer; what left memory for the one would be read for the other at once."""
     results(scene, "a", "b")

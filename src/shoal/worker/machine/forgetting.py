@@ -121,6 +121,7 @@ def forget_epoch(state: WorkerState) -> None:
         run.unread = None
     state.runs.clear()
     state.older_runs.clear()
+    state.nwaiting = 0  # of those; where they wait on, they are nobody's here
     state.excepted = None
     state.dropped.add_all(state.held)
     state.held.clear()
