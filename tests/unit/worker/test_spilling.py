@@ -70,6 +70,15 @@ async def sum_of(scheduler: FakeScheduler, worker: Worker, i: int) -> object:
     return load(finished.value)
 
 
+async def are_on_disk(worker: Worker, n: int) -> None:
+    """Wait until the oldest `n` results are nowhere but on disk.
+
+    Several are written at once, and while a value is being freed it is had without its file.
+    """
+    oldest = {f"key-{i}" for i in range(n)}
+    await until(lambda: set(worker.data.disk) == oldest and not worker.feed.leaving_nbytes)
+
+
 def files_of(worker: Worker) -> list[Path]:
     return sorted(Path(worker.local_directory).glob("storage/*"))
 
@@ -142,7 +151,7 @@ def test_values_on_disk_can_be_looked_at_and_stay_there() -> None:
         scheduler = await FakeScheduler().start()
         async with worker_of(scheduler, memory_limit=LIMIT) as worker:
             await make(scheduler, worker, *range(10))
-            await until(lambda: len(worker.data.disk) == 4)
+            await are_on_disk(worker, 4)
             assert set(worker.data.disk) == {f"key-{i}" for i in range(4)}
             assert set(worker.data.memory) == {f"key-{i}" for i in range(4, 10)}
             assert worker.data.spilled_total == (400_000, worker.results.disk_nbytes)
@@ -163,7 +172,7 @@ def test_what_is_freed_takes_no_room_on_disk() -> None:
         scheduler = await FakeScheduler().start()
         async with worker_of(scheduler, memory_limit=LIMIT) as worker:
             await make(scheduler, worker, *range(10))
-            await until(lambda: len(worker.data.disk) == 4)
+            await are_on_disk(worker, 4)
             scheduler.say(worker, FreeReplicas([TaskId(i) for i in range(10)]))
             await until(lambda: not files_of(worker))
             results = worker.results
@@ -282,7 +291,7 @@ def test_what_can_not_be_pickled_stays_in_memory_and_is_told_once(
                 scheduler.run(worker, holding_a_lock, 200_000, task=50 + i)
                 await scheduler.hear(worker, TaskFinished)
             await make(scheduler, worker, *range(6))
-            await until(lambda: len(worker.data.disk) == 6)
+            await are_on_disk(worker, 6)
             assert set(worker.data.memory) == {"key-50", "key-51", "key-52"}
             assert worker.feed.disk_trouble == ""
         await scheduler.close()
@@ -299,7 +308,7 @@ def test_a_run_whose_input_is_lost_goes_back_and_the_loss_is_told(damage: str) -
         scheduler = await FakeScheduler().start()
         async with worker_of(scheduler, memory_limit=LIMIT) as worker:
             await make(scheduler, worker, *range(10))
-            await until(lambda: len(worker.data.disk) == 4)
+            await are_on_disk(worker, 4)
             for file in files_of(worker):
                 if damage == "torn":
                     os.truncate(file, 1000)
@@ -328,7 +337,7 @@ def test_peers_get_what_is_on_disk_and_are_told_what_is_lost(address: str) -> No
         exchange = ReplicaExchange(Keyring.from_token(TOKEN))
         async with worker_of(scheduler, memory_limit=LIMIT) as worker:
             await make(scheduler, worker, *range(10))
-            await until(lambda: len(worker.data.disk) == 4)
+            await are_on_disk(worker, 4)
             file_of(worker, 1).unlink()
             asked = [TaskId(i) for i in (0, 1, 9)]
             replicas, buffers = await exchange.get(worker.address, asked, Epoch(1))
@@ -455,7 +464,7 @@ def test_a_disk_that_loses_everything_is_not_written_to_for_a_while(
         scheduler = await FakeScheduler().start()
         async with worker_of(scheduler, memory_limit=LIMIT) as worker:
             await make(scheduler, worker, *range(20))
-            await until(lambda: len(worker.data.disk) == 14)
+            await are_on_disk(worker, 14)
             for file in files_of(worker):
                 file.unlink()
             for i in range(10):
