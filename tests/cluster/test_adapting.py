@@ -12,6 +12,7 @@ import pytest
 from shoal import Adaptive, Client, LocalCluster, Scheduler, SpecCluster, Worker
 from shoal.deploy.cluster import Cluster
 from shoal.deploy.job import ProcessInterface
+from shoal.deploy.subprocess import SubprocessCluster
 from shoal.testing.clusters import gen_test
 from tests.until import until
 
@@ -255,9 +256,49 @@ async def test_a_worker_that_was_lost_is_started_anew():
         async with SpecCluster(scheduler=SCHEDULER, worker=WORKER, asynchronous=True) as cluster:
             cluster.adapt(minimum=1, maximum=1, interval="5ms")
             await until(lambda: cluster.observed)
+            await cluster
             (first,) = cluster.workers.values()
             await first.close()
             await until(lambda: cluster.observed and first not in cluster.workers.values())
+
+
+class Refused(ProcessInterface):
+    """Can't be started before the gate is open."""
+
+    async def start(self) -> None:
+        if not gate.is_set():
+            raise OSError("no more than you have")
+        self.worker = Worker(self.scheduler, name=self.name, nthreads=1)
+        await self.worker
+        await super().start()
+
+    async def close(self) -> None:
+        if gate.is_set():
+            await self.worker.close()
+        await super().close()
+
+
+@gen_test()
+async def test_a_worker_that_could_not_start_is_tried_again_and_it_is_shown_why(caplog):
+    refused = {"cls": Refused, "options": {}}
+    with caplog.at_level(logging.CRITICAL):
+        async with SpecCluster(scheduler=SCHEDULER, worker=refused, asynchronous=True) as cluster:
+            adaptive = cluster.adapt(minimum=1, interval="5ms")
+            await until(lambda: "the latest start failed: no more than you" in repr(adaptive))
+            gate.set()
+            await until(lambda: cluster.observed)
+            await until(lambda: "failed" not in repr(adaptive))
+
+
+def test_a_cluster_of_subprocesses_adapts():
+    """It has to ask its scheduler who is there, and its names are numbers."""
+    with (
+        SubprocessCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        cluster.adapt(maximum=2, interval="20ms", target_duration="10ms")
+        cluster.sync(until, lambda: not cluster.workers)
+        assert client.gather(client.map(abs, range(-9, 0))) == list(range(9, 0, -1))
 
 
 @gen_test()

@@ -90,6 +90,7 @@ class Adaptive(AdaptiveCore):
         self._workers_to_close_kwargs = kwargs
         self._found: Deserved | None = None  # in this look, if the scheduler was asked
         self._names_there: list[str] = []  # as the scheduler has them
+        self._attempt: asyncio.Future[Any] | None = None  # to start workers, the latest
         self._nlooks_lacking = 0
         self._repair_at = 0.0
         self._repair_seconds = self.interval
@@ -137,7 +138,7 @@ class Adaptive(AdaptiveCore):
     def loop(self) -> asyncio.AbstractEventLoop:
         """The cluster's."""
         loop = getattr(self.cluster, "loop", None)
-        found: asyncio.AbstractEventLoop = getattr(loop, "asyncio_loop", loop)
+        found: asyncio.AbstractEventLoop | None = getattr(loop, "asyncio_loop", loop)
         return asyncio.get_running_loop() if found is None else found
 
     @property
@@ -211,7 +212,10 @@ class Adaptive(AdaptiveCore):
 
     async def scale_up(self, n: int) -> None:
         """Have the cluster start workers until there are `n`."""
-        await _done(self.cluster._scale_to(n))
+        work = self.cluster._scale_to(n)
+        if isinstance(work, asyncio.Future):
+            self._attempt = work
+        await _done(work)
 
     async def scale_down(self, workers: Iterable[Any]) -> None:
         """Let these go, as soon as others hold what only they held; those that can't be relieved of
@@ -249,7 +253,7 @@ class Adaptive(AdaptiveCore):
             await self._repair()
 
     def _decision(self, target: int, recommendation: Recommendation) -> Decision:
-        failure = getattr(self.cluster, "failure", None)
+        failure = self._why_none_came()
         return Decision(
             time.time(),
             target,
@@ -264,6 +268,14 @@ class Adaptive(AdaptiveCore):
             self.ripening.seconds_left(time.monotonic()),
             "" if failure is None else str(failure).partition("\n")[0],
         )
+
+    def _why_none_came(self) -> BaseException | None:
+        """What kept workers from being started the last time; None: nothing, as far as is known."""
+        failure: BaseException | None = getattr(self.cluster, "failure", None)
+        attempt = self._attempt
+        if failure is None and attempt is not None and attempt.done() and not attempt.cancelled():
+            return attempt.exception()
+        return failure
 
     async def _names_of(self, addresses: list[str]) -> set[str]:
         """Of those of these workers that are still there."""

@@ -77,7 +77,7 @@ class AdaptiveCore:
 
     async def workers_to_close(self, target: int) -> list[Any]:
         """Names of workers that could go if `target` are left, the first of them first."""
-        return list(self.observed)[target:]
+        return sorted(self.observed, key=_age)[target:]
 
     async def scale_up(self, n: int) -> None:
         """Have `n` workers, which is more than there are."""

@@ -41,7 +41,7 @@ def workers_and_threads(
         assert threads_per_worker is not None
         n_workers = max(1, CPU_COUNT // threads_per_worker) if processes else 1
     if threads_per_worker is None:
-        threads_per_worker = max(1, math.ceil(CPU_COUNT / n_workers)) if n_workers else 1
+        threads_per_worker = max(1, math.ceil(CPU_COUNT / (n_workers or 1)))
     return n_workers, threads_per_worker
 
 

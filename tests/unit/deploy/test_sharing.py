@@ -35,7 +35,7 @@ def test_few_cores_get_processes_and_many_get_threads_too(
         ((None, 3), False, (1, 3)),
         ((3, None), True, (3, 3)),
         ((3, 5), True, (3, 5)),
-        ((0, None), True, (0, 1)),
+        ((0, None), True, (0, 8)),
         ((None, 100), True, (1, 100)),
     ],
 )
