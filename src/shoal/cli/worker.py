@@ -370,11 +370,14 @@ def _make(
     address: str, nanny: bool, death_seconds: float | None, options: Mapping[str, Any]
 ) -> Any:
     """A worker, or a nanny with one, that is not started yet."""
+    from shoal import config
+
     seconds = FOREVER_SECONDS if death_seconds is None else death_seconds
+    reconnect_seconds = config.read(config.Worker).reconnect_seconds
     if nanny:
         from shoal.nanny.service import Nanny
 
-        return Nanny(address, death_timeout=seconds, **options)
+        return Nanny(address, death_timeout=seconds, reconnect_seconds=reconnect_seconds, **options)
     options = {option: x for option, x in options.items() if option != "preload_nanny"}
 
     import dask.config
@@ -388,4 +391,6 @@ def _make(
     worker_class = class_named(options.pop("worker_class", _WORKER))
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     dask.config.set(settings_with_client())  # tasks have a client
-    return worker_class(address, death_timeout=seconds, **options)
+    made = worker_class(address, death_timeout=seconds, **options)
+    made.reconnect_seconds = reconnect_seconds
+    return made

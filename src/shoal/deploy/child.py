@@ -212,8 +212,10 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
         if options.get("data") is not None:
             options["data"] = load_class(options["data"])
         kind = options.pop("worker_class", None)
+        reconnect_seconds = options.pop("reconnect_seconds", 0.0)
         worker_class = Worker if kind is None else load_class(kind)
         worker = worker_class(words["scheduler"], token=token, plugins=plugins, **options)
+        worker.reconnect_seconds = reconnect_seconds
         worker.is_watched = True
         worker.ask_nanny = lifeline.ask
         lifeline.on_told = worker.tell_topics

@@ -28,6 +28,7 @@ from shoal.protocol import (
     messages,
     metadata,
     named,
+    orphans,
     placement,
     plugins,
     questions,
@@ -68,6 +69,7 @@ SUBJECTS: Final[tuple[Subject, ...]] = (
     limits.SUBJECT,
     shuffles.SUBJECT,
     scaling.SUBJECT,
+    orphans.SUBJECT,
 )
 
 

@@ -58,6 +58,8 @@ class RegisterClient(Message, frozen=True, tag=1):
     versions: dict[str, str] = {}
     watches_members: bool = False  # tell it of workers that come and go, as `looking` has it
     share: float = 1.0  # its weight beside other clients
+    returning: bool = False  # it was here before, or with a scheduler that was lost
+    workers: list[str] = []  # addresses of those that it knew then, if it comes back
 
 
 class DefineClientCode(Message, frozen=True, tag=2):
@@ -180,9 +182,16 @@ class TaskCancelled(Message, frozen=True, tag=24):
 class InventoryItem(Part, frozen=True):
     """One replica that a worker still holds from before its connection broke."""
 
-    task: TaskId
+    task: TaskId  # below 0: of the worker's own, as the epoch that it was of is over
     key: Key
     nbytes: int
+
+
+class RunningItem(Part, frozen=True):
+    """A run that goes on since before the connection broke; nobody waits for its answer."""
+
+    task: TaskId  # as in the inventory
+    key: Key
 
 
 class RegisterWorker(Message, frozen=True, tag=40):
@@ -206,6 +215,8 @@ class RegisterWorker(Message, frozen=True, tag=40):
     has_nanny: bool = False  # somebody starts another in its place if he is asked to
     predecessor_memory_bytes: int = 0  # that one's, if that is what it was ended for; else 0
     predecessor_limit_bytes: int = 0  # what that one was allowed
+    executing: list[RunningItem] = []
+    keeps_orphans: bool = False  # what it has of an epoch that is over goes on, by key
 
 
 class TaskFinished(Message, frozen=True, tag=41):

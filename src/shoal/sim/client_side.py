@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from shoal.client.machine import FINISHED, UNRESOLVED, ClientMachine, Record
+from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, ClientMachine, Record
 from shoal.client.machine.invariants import check as check_client
 from shoal.ids import ClientTaskId, Epoch, Key, TaskId
 from shoal.protocol.actors import ActorsLost, ExplainActor
@@ -31,6 +31,7 @@ from shoal.sim.locking import Locking
 from shoal.sim.members import Members
 from shoal.sim.network import End
 from shoal.sim.plan import Act, Ask, Cancel, Release, Scatter, Submit, Want
+from shoal.sim.returning import Heritage
 from shoal.sim.scattering import Make, ScatterCall
 from shoal.sim.shuffling import definitions
 from shoal.sim.slicing import Graph, in_order, prefix_of
@@ -54,9 +55,15 @@ class Call(NamedTuple):
 class ClientActor:
     """One connection's life of a client; a client that lost its scheduler starts a new one."""
 
-    def __init__(self, stage: Stage, name: str, place: str) -> None:
-        """`name`: never used before; `place`: its name in the network."""
+    def __init__(
+        self, stage: Stage, name: str, place: str, known_workers: list[str] | None = None
+    ) -> None:
+        """`name`: never used before; `place`: its name in the network.
+
+        `known_workers`: addresses that one before it knew; None: there was none.
+        """
         self.stage = stage
+        self._specs: dict[Key, TaskSpec] = {}  # all that was submitted
         self.name = name
         self.place = place
         self.machine = ClientMachine(functions_max=2)  # one less than the script uses
@@ -81,7 +88,8 @@ class ClientActor:
         self.end: End = stage.dial_scheduler(place)
         self.end.on_messages = self._receive
         self.end.on_closed = self._disconnected
-        self.end.send([RegisterClient(name)])
+        is_returning = known_workers is not None
+        self.end.send([RegisterClient(name, returning=is_returning, workers=known_workers or [])])
 
     # --- the user ----------------------------------------------------------------------------
 
@@ -89,12 +97,46 @@ class ClientActor:
         """Submit tasks that the script names, dependencies first."""
         if self.is_over:
             return
-        tasks = in_order(act.tasks)
+        tasks = self._complete(in_order(act.tasks))
+        self._specs.update((task.key, task) for task in tasks)
+        if not tasks:
+            return
         if act.wanted is None:
             for task in tasks:
                 self._submit_one(task, act.options)
         else:
             self._submit_graph(tasks, act)
+        self._flush_soon()
+
+    def _complete(self, tasks: list[TaskSpec]) -> list[TaskSpec]:
+        """Those of them whose inputs are all known here, if a key means one thing in this run."""
+        if self.stage.definite is None:
+            return tasks
+        there = dict.fromkeys(self.held)
+        found: list[TaskSpec] = []
+        for task in tasks:
+            if all(key in there for key in task.inputs):
+                there[task.key] = None
+                found.append(task)
+        return found
+
+    def heritage(self) -> Heritage:
+        """What the user asks for again, now that the scheduler is lost."""
+        wanted = [
+            key for key, record in self.held.items() if record.status not in (ERROR, CANCELLED)
+        ]
+        return Heritage(dict(self._specs), wanted)
+
+    def ask_again(self, heritage: Heritage) -> None:
+        """The user submits what he still wants; what is known by key alone he names."""
+        for key in heritage.named():
+            self._hold(self.machine.want(key))
+        tasks = heritage.tasks()
+        if tasks:
+            keys = [task.key for task in tasks]
+            wanted = tuple(key for key in heritage.wanted if key in keys)
+            self.submit(Submit(self.stage.world.now, 0, tuple(tasks), wanted))
+        self._specs.update(heritage.specs)
         self._flush_soon()
 
     def _submit_one(self, task: TaskSpec, options: TaskOptions | None) -> None:

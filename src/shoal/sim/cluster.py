@@ -8,6 +8,7 @@ from shoal.sim.faults import SCHEDULER, client_name, worker_name
 from shoal.sim.network import End
 from shoal.sim.oracle import Oracle
 from shoal.sim.plan import Plan, WorkerPlan
+from shoal.sim.returning import Heritage
 from shoal.sim.scheduler_side import SchedulerActor
 from shoal.sim.stage import Stage
 from shoal.sim.trading import Trades
@@ -76,11 +77,17 @@ class Cluster(Stage):
         """Every client that is connected, as far as it knows."""
         return [client for client in self.clients if client is not None and not client.is_over]
 
-    def start_client(self, index: int) -> None:
-        """A new client takes the place; its name was never used before."""
+    def start_client(self, index: int, heritage: Heritage | None = None) -> None:
+        """A new client takes the place; its name was never used before.
+
+        `heritage`: what one before wanted, that has lost its scheduler.
+        """
         self._nclients_ever += 1
         name = f"{client_name(index)}.{self._nclients_ever}"
-        self.clients[index] = ClientActor(self, name, client_name(index))
+        known = None if heritage is None else [worker.address for worker in self.live_workers()]
+        client = self.clients[index] = ClientActor(self, name, client_name(index), known)
+        if heritage is not None:
+            client.ask_again(heritage)
 
     def client_is_over(self, name: str) -> None:
         """A client has lost its scheduler; its user starts another one."""
@@ -105,12 +112,12 @@ class Cluster(Stage):
 
     def _restart_client(self, index: int, client: ClientActor) -> None:
         if self.clients[index] is client:
-            self.start_client(index)
+            self.start_client(index, None if self.definite is None else client.heritage())
 
     def restart_scheduler(self) -> None:
         """The scheduler's process dies; one that knows nothing takes its place."""
         old = self.scheduler
-        self.oracle = Oracle(self.specs, self.plan.memory_max)
+        self.oracle = Oracle(self.specs, self.plan.memory_max, self.definite)
         self.trades = Trades()
         self.epoch = Epoch(self.epoch + 1)
         self.scheduler = SchedulerActor(self)

@@ -70,6 +70,11 @@ def stored_values_are_right(cluster: Cluster) -> Iterator[str]:
     for worker in cluster.live_workers():
         if worker.machine.state.epoch != cluster.epoch:
             continue
+        if cluster.definite is not None:
+            for key, replica in worker.machine.state.orphans.items():
+                value = worker.store.get(replica.task) or worker.disk.files[replica.task]
+                if value.fingerprint != cluster.definite.fingerprint(key):
+                    yield f"{worker.name} holds another value of {key!r}, from before"
         for task, value in [*worker.store.items(), *worker.disk.files.items()]:
             instance = cluster.oracle.by_task.get(task)
             if instance is None or instance.spec.role == BARRIER:
@@ -171,13 +176,14 @@ def wants_have_futures(cluster: Cluster) -> Iterator[str]:
 def replicas_are_booked(cluster: Cluster) -> Iterator[str]:
     """The scheduler knows of every value that a worker holds, and of no other."""
     workers = cluster.scheduler.machine.state.workers
+    orphans = cluster.scheduler.machine.state.orphans.by_key
     for worker in cluster.live_workers():
         known = workers.get(worker.address)
         if known is None:
             continue
         booked = {task.id: task for task in known.has_what}
         for number, replica in worker.machine.state.held.items():
-            if number not in booked:
+            if number not in booked and replica.key not in orphans:
                 yield f"{worker.name} holds {replica.key!r} as {number}; the scheduler can't know"
         for number, task in booked.items():
             if number not in worker.store and number not in worker.disk.files:
@@ -315,6 +321,9 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("tasks that filled workers", state.footprints.overfilled),
         ("workers to be offered something", state.footprints.unasked),
         ("clusters that adapt", state.adapting),
+        ("orphans", state.orphans.by_key),
+        ("orphans of workers", state.orphans.of_worker),
+        ("tasks that were named", dict(enumerate(state.orphans.named))),
     ):
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"
@@ -346,6 +355,7 @@ def workers_let_go(cluster: Cluster) -> Iterator[str]:
             ("replicas", state.held),
             ("runs", state.runs),
             ("older runs", state.older_runs),
+            ("orphans", state.orphans),
             ("wants", state.wants),
             ("peers", state.peers),
             ("fetches", state.fetches),

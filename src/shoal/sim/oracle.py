@@ -22,6 +22,7 @@ from shoal.protocol.messages import (
 )
 from shoal.protocol.transfers import PlaceScatter
 from shoal.scheduler.model.settings import SchedulerSettings
+from shoal.sim.returning import Definite
 from shoal.sim.specs import ALWAYS, TaskSpec, call_of, compute
 from shoal.sim.violation import Violation
 
@@ -33,6 +34,7 @@ class Instance:
         "dependencies",
         "fingerprint",
         "holds",
+        "is_named",
         "is_orphan",
         "is_scattered",
         "key",
@@ -60,6 +62,7 @@ class Instance:
         self.nmade = 0  # runs of it that ended well
         self.nunavailable = 0  # runs of it that could not get their inputs
         self.is_scattered = False
+        self.is_named = False  # it was wanted by key, before anybody said what makes it
         self.is_orphan = False  # what it needed was not known when it came
         self.options = TaskOptions()
         self.task = TaskId(0)  # the scheduler's number of it
@@ -85,8 +88,15 @@ class Instance:
 class Oracle:
     """Knows what is wanted, and what every value must be."""
 
-    def __init__(self, specs: Mapping[str, TaskSpec], memory_max: float = inf) -> None:
-        """`specs`: what each label does; `memory_max`: of any worker."""
+    def __init__(
+        self,
+        specs: Mapping[str, TaskSpec],
+        memory_max: float = inf,
+        definite: Definite | None = None,
+    ) -> None:
+        """`specs`: what each label does; `memory_max`: of any worker; `definite`: what each key
+        means, where it means one thing."""
+        self._definite = definite
         self._specs = specs
         self.memory_max = memory_max
         self.known: dict[Key, Instance] = {}
@@ -144,6 +154,20 @@ class Oracle:
             case _:
                 pass  # it changes nothing that is wanted
 
+    def named(self, client: str, message: WantKey) -> None:
+        """The scheduler is about to hear of a key that it may get from a worker, or hear of."""
+        if client not in self.by_number or message.key in self.known or self._definite is None:
+            return
+        spec = self._definite.spec(message.key)
+        instance = self._new(spec, (), self._definite.fingerprint(message.key))
+        instance.is_named = True
+
+    def adopted(self, task: TaskId) -> None:
+        """A result has a number again that was made in another life of the scheduler."""
+        instance = self.by_task.get(task)
+        if instance is not None:
+            instance.nmade += 1
+
     def _end_all(self) -> None:
         """Nobody wants anything any more."""
         for client, held in self.held.items():
@@ -166,6 +190,8 @@ class Oracle:
         instances: list[Instance] = []
         for i, key in enumerate(message.keys):
             known = self.known.get(key)
+            if known is not None and known.is_named and not known.dependencies:
+                self._define(known, client, message, i, instances)
             instances.append(known or self._submitted_one(client, message, i, instances))
         wanted = range(len(instances)) if message.wanted is None else message.wanted
         for i in wanted:
@@ -188,21 +214,41 @@ class Oracle:
         code = message.codes[index if len(message.codes) > 1 else 0]
         function, label = call_of(self._codes[client, code], message.arguments[index])
         spec = self._specs[label]
+        dependencies = self._dependencies(client, message, index, before)
+        if dependencies is None:  # one was cancelled before; the scheduler says so
+            orphan = self._new(spec, (), 0)
+            orphan.is_orphan = True
+            return orphan
+        inputs = [dependency.fingerprint for dependency in dependencies]
+        new = self._new(spec, tuple(dependencies), compute(function, label, inputs))
+        new.options = message.options or new.options
+        return new
+
+    def _dependencies(
+        self, client: str, message: SubmitTasks, index: int, before: list[Instance]
+    ) -> list[Instance] | None:
+        """What a task of the message needs; None if not all of that is known."""
         dependencies: list[Instance] = []
         for number in message.dependencies[index] if message.dependencies else ():
             if number >= message.first:
                 dependencies.append(before[number - message.first])
                 continue
             found = self.by_number[client].get(number) or self.held[client].get(number)
-            if found is None:  # it was cancelled before; the scheduler says so
-                orphan = self._new(spec, (), 0)
-                orphan.is_orphan = True
-                return orphan
+            if found is None:
+                return None
             dependencies.append(found)
-        inputs = [dependency.fingerprint for dependency in dependencies]
-        new = self._new(spec, tuple(dependencies), compute(function, label, inputs))
-        new.options = message.options or new.options
-        return new
+        return dependencies
+
+    def _define(
+        self, known: Instance, client: str, message: SubmitTasks, index: int, before: list[Instance]
+    ) -> None:
+        """What makes it is said after it was wanted by key."""
+        dependencies = self._dependencies(client, message, index, before)
+        if dependencies is not None:
+            known.dependencies = tuple(dependencies)
+            for dependency in dict.fromkeys(dependencies):
+                dependency.ndependents += 1
+            known.options = message.options or known.options
 
     def _new(
         self, spec: TaskSpec, dependencies: tuple[Instance, ...], fingerprint: int
@@ -284,6 +330,7 @@ class Oracle:
             part.spec.nfailures > 0
             or part.spec.is_unsendable
             or part.is_scattered
+            or part.is_named
             or part.is_orphan
             or part.ndeaths > settings.allowed_failures
             or (part.ndeaths > 1 and part.spec.peak_bytes > 0)  # its memory was full twice

@@ -1,5 +1,6 @@
 """The scheduler in the simulation: its real machine, and connections in place of a service."""
 
+from shoal.ids import Key
 from shoal.protocol.messages import (
     AcquireReplicas,
     Input,
@@ -10,8 +11,10 @@ from shoal.protocol.messages import (
     RunReturned,
     TaskFailed,
     TaskFinished,
+    WantKey,
     WorkerHeartbeat,
 )
+from shoal.protocol.orphans import ReplicasAdopted
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import MEMORY, Client, Worker
 from shoal.sim.distrusted import claims_of, still_believed
@@ -91,9 +94,12 @@ class SchedulerActor:
         if batch:
             if isinstance(peer, Worker):
                 self._note_unavailable(batch)
+                self._note_adopted(batch)
                 self._receive_from_worker(peer, batch)
             else:
                 for message in batch:
+                    if isinstance(message, WantKey) and self._may_know(message.key):
+                        stage.oracle.named(peer.name, message)
                     stage.oracle.client_said(peer.name, message)
                 machine.receive_from_client(peer, batch, now)
         self._after_step()
@@ -124,6 +130,18 @@ class SchedulerActor:
             return False  # what it had is there for others now
         task = self.machine.state.task_by_id.get(message.task)
         return task is None or task.run != message.run or task.worker is not worker
+
+    def _may_know(self, key: Key) -> bool:
+        """Whether a key is taken for one that a worker has, or somebody may yet submit."""
+        state = self.machine.state
+        return key in state.orphans.by_key or state.recovery is not None
+
+    def _note_adopted(self, batch: list[Message]) -> None:
+        for message in batch:
+            if isinstance(message, ReplicasAdopted):
+                for key, task in zip(message.keys, message.tasks, strict=True):
+                    self.stage.oracle.adopted(task)
+                    self.stage.awaited.computed(key)
 
     def _closed(self, end: End) -> None:
         if self._is_over:

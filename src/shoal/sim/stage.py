@@ -11,7 +11,8 @@ from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.sim.awaiting import Awaited
 from shoal.sim.network import End, Network
 from shoal.sim.oracle import Oracle
-from shoal.sim.plan import Ambush, Plan, Scatter, Submit
+from shoal.sim.plan import Ambush, Plan, RestartScheduler, Scatter, Submit
+from shoal.sim.returning import Definite
 from shoal.sim.rows import Rows
 from shoal.sim.specs import TaskSpec, Value
 from shoal.sim.streams import Streams
@@ -34,7 +35,9 @@ class Stage(ABC):
         self.trace = Trace()
         self.transfers = Transfers(self.network, self.worker_at, self.occasion)
         self.specs = _specs(plan)
-        self.oracle = Oracle(self.specs, plan.memory_max)
+        has_restarts = any(isinstance(fault, RestartScheduler) for fault in plan.faults)
+        self.definite = Definite(plan.acts) if has_restarts else None
+        self.oracle = Oracle(self.specs, plan.memory_max, self.definite)
         self.settings = SchedulerSettings(**dict(plan.settings))  # type: ignore[arg-type]
         self.epoch = Epoch(1)  # the scheduler's
         self.trades = Trades()

@@ -24,6 +24,7 @@ from shoal.sim.plan import (
     Submit,
     WorkerPlan,
 )
+from shoal.sim.returning import used_once
 from shoal.sim.rooms import with_room, with_time
 from shoal.sim.specs import TaskSpec
 from shoal.sim.streams import Streams
@@ -132,6 +133,9 @@ def expand(seed: int) -> Plan:
     weather = _weather(streams.of("weather"))
     acts += _again(public, acts, faults, weather)
     settings = _settings(streams.of("settings"))
+    if any(isinstance(fault, RestartScheduler) for fault in faults):
+        acts = used_once(acts)
+        settings += _of_returning(streams.of("returning"))
     if ROOM in features:
         settings = with_time(settings)
     ends = [act.at for act in acts] + [fault.at for fault in faults]
@@ -348,6 +352,14 @@ def _weather(dice: Random) -> Weather:
         detour_ratio=dice.choice((0.0, 0.02, 0.2)),
         detour_seconds=dice.choice((0.01, 0.2)),
         notice_seconds=dice.choice((0.001, 0.02, 0.2)),
+    )
+
+
+def _of_returning(dice: Random) -> tuple[tuple[str, float], ...]:
+    """How long another scheduler waits for those who may have results, and those keep them."""
+    return (
+        ("orphan_seconds", dice.choice((0.05, 2.0))),
+        ("recovery_seconds", dice.choice((0.0, 0.02, 1.0))),
     )
 
 

@@ -18,13 +18,14 @@ from shoal.protocol.messages import (
     WorkerHeartbeat,
     WorkerWelcome,
 )
+from shoal.protocol.orphans import ReplicasAdopted
 from shoal.sim.footprints import Memory, Shortage
 from shoal.sim.making_room import MemoryWatch
 from shoal.sim.network import End
 from shoal.sim.plan import WorkerPlan
 from shoal.sim.process import Process
 from shoal.sim.shuffling import Shuffling
-from shoal.sim.specs import NBYTES_MIN, Value, from_bytes
+from shoal.sim.specs import NBYTES_MIN, Value, from_bytes, to_bytes
 from shoal.sim.spilling import Disk
 from shoal.sim.stage import Stage
 from shoal.sim.threads import Threads
@@ -40,8 +41,10 @@ from shoal.worker.machine.effects import (
     HoldRuns,
     LoadInline,
     ReadBack,
+    Renumber,
     Send,
     StartRuns,
+    TellAdopted,
     WithdrawRuns,
     Write,
 )
@@ -267,6 +270,13 @@ class WorkerActor:
                     was_on_disk = self.disk.drop(task)
                     if self.store.pop(task, None) is None and not was_on_disk:
                         self.fail("the store is what is held", f"drops {task}, which is not here")
+            case Renumber(pairs):
+                for values in (self.store, self.disk.files):
+                    for before, task in pairs:
+                        if before in values:
+                            values[task] = values.pop(before)
+            case TellAdopted(adopted):
+                self._tell_adopted(adopted)
             case Write():
                 self.disk.write(effect)
             case Evict():
@@ -282,6 +292,17 @@ class WorkerActor:
                 self.stage.close_worker(self.address)
             case _:
                 assert_never(effect)
+
+    def _tell_adopted(self, adopted: list[tuple[Key, TaskId, int]]) -> None:
+        values = [self.store.get(task) for _, task, _ in adopted]
+        small_max = max(self.inline_bytes_max, NBYTES_MIN)
+        small = [
+            to_bytes(value) if value is not None and value.nbytes <= small_max else None
+            for value in values
+        ]
+        keys, tasks, sizes = (list(column) for column in zip(*adopted, strict=True))
+        message = ReplicasAdopted(keys, tasks, sizes, small, ["" for _ in adopted])
+        self.stage.say(self.end, [message], FROM_WORKER)
 
     def code_of(self, run: Run) -> bytes:
         """What it is to call."""

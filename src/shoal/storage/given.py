@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from time import monotonic
 from typing import Any, Final
 
@@ -89,6 +89,14 @@ class GivenResults(Results):
         super().put(task, key, _IN_MAPPING, nbytes)
         self._all_nbytes += nbytes
         self._measure()
+
+    def renumber(self, pairs: Iterable[tuple[TaskId, TaskId]]) -> None:
+        """Know values by other numbers; the mapping knows them by their keys."""
+        pairs = list(pairs)
+        for before, task in pairs:
+            if before in self._refused:
+                self._refused[task] = self._refused.pop(before)
+        super().renumber(pairs)
 
     def resize(self, task: TaskId, nbytes: int) -> None:
         """A value takes more, or less, than when it was put."""

@@ -27,6 +27,7 @@ class Results:
         "_files",
         "_on_drop",
         "_task_by_key",
+        "_was_renumbered",
         "disk_nbytes",
         "load",
         "nbytes",
@@ -42,6 +43,7 @@ class Results:
         self._files: dict[TaskId, Spilled] = {}  # of values that are in memory as well
         self._task_by_key: dict[Key, TaskId] = {}
         self._on_drop: dict[TaskId, Callable[[], object]] = {}
+        self._was_renumbered = False
         self.nbytes = 0
         """Of all values in memory together, as they were measured."""
         self.spilled_nbytes = 0
@@ -70,6 +72,21 @@ class Results:
         self._entries[task] = (key, value, nbytes)
         self._task_by_key[key] = task
         self.nbytes += nbytes
+
+    def renumber(self, pairs: Iterable[tuple[TaskId, TaskId]]) -> None:
+        """Know values by other numbers: (before, after), after being free.  Cost: O(pairs)."""
+        self._was_renumbered = True
+        entries, task_by_key = self._entries, self._task_by_key
+        for before, task in pairs:
+            entry = entries.pop(before, None)
+            if entry is not None:
+                entries[task] = entry
+                if task_by_key.get(entry[0]) == before:
+                    task_by_key[entry[0]] = task
+            if before in self._files:
+                self._files[task] = self._files.pop(before)
+            if before in self._on_drop:
+                self._on_drop[task] = self._on_drop.pop(before)
 
     def resize(self, task: TaskId, nbytes: int) -> None:
         """A value in memory takes more, or less, than when it was put."""
@@ -164,6 +181,9 @@ class Results:
         """Call it no more; there may never have been a value.  From any thread."""
         if self._on_drop.get(task) is dropped:
             self._on_drop.pop(task, None)
+        elif self._was_renumbered:
+            for number in [n for n, each in list(self._on_drop.items()) if each is dropped]:
+                self._on_drop.pop(number, None)
 
     def clear(self) -> None:
         """Let go of everything; whoever has the files removes them himself."""

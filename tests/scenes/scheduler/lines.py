@@ -32,6 +32,7 @@ from shoal.protocol.messages import (
     TaskInMemory,
     TaskLost,
 )
+from shoal.protocol.orphans import AdoptReplicas, FreeOrphans
 from shoal.protocol.plain import load_plain
 from shoal.protocol.shuffles import LocateShards
 from shoal.protocol.slots import RunTaskIn
@@ -81,6 +82,13 @@ class Names:
                 yield "free " + ", ".join(self.keys[task] for task in message.tasks)
             case AcquireReplicas():
                 yield "copy " + ", ".join(self.input(item) for item in message.inputs)
+            case AdoptReplicas():
+                yield "adopt " + ", ".join(
+                    f"{key} as {self.keys[task]}" if self.keys[task] != key else key
+                    for key, task in zip(message.keys, message.tasks, strict=True)
+                )
+            case FreeOrphans():
+                yield "let go of " + ", ".join(message.keys)
             case DefineCode() if codes:
                 yield f"code {message.payload.decode()}"
             case ForgetCode() if codes:

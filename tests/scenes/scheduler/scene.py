@@ -27,6 +27,7 @@ from shoal.protocol.messages import (
     ReleaseTasks,
     ReplicasAdded,
     ReplicasGone,
+    RunningItem,
     RunReturned,
     RunTask,
     SubmitTasks,
@@ -38,6 +39,7 @@ from shoal.protocol.messages import (
     WorkerLeaving,
     WorkerWelcome,
 )
+from shoal.protocol.orphans import ReplicasAdopted
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Task, Worker
@@ -121,15 +123,21 @@ class Scene:
             self.join(name, nthreads=nthreads)
 
     def join(self, name: str, nthreads: int = 1, **fields: Any) -> Worker:
-        """One connects; `holds`: keys of its inventory, of this epoch unless `epoch` says else."""
+        """One connects; `holds`: keys of its inventory, of this epoch unless `epoch` says else.
+
+        `runs`: keys of what it executes since before, in the same way.
+        """
         holds: dict[str, TaskId] = fields.pop("holds", {})
+        runs: dict[str, TaskId] = fields.pop("runs", {})
         message = RegisterWorker(
             address=fields.pop("address", f"tcp://{name}:1"),
             name=name,
             nthreads=nthreads,
             memory_limit=fields.pop("memory_limit", 0),
-            epoch=fields.pop("epoch", EPOCH if holds else Epoch(0)),
+            epoch=fields.pop("epoch", EPOCH if holds or runs else Epoch(0)),
             inventory=[InventoryItem(number, Key(key), 10) for key, number in holds.items()],
+            executing=[RunningItem(number, Key(key)) for key, number in runs.items()],
+            keeps_orphans=fields.pop("keeps_orphans", True),
             **fields,
         )
         worker = self.machine.worker_joined(message, self.now)
@@ -209,6 +217,28 @@ class Scene:
         """A worker has fetched copies, or got them from a client."""
         numbers = [self.number(key) for key in keys]
         self.from_worker(name, ReplicasAdded(numbers, [nbytes] * len(keys)))
+
+    def come_back(self, name: str, *keys: str, runs: Sequence[str] = (), **fields: Any) -> Worker:
+        """A worker of a scheduler that was lost connects, with results of these keys."""
+        numbers = {key: TaskId(100 + i) for i, key in enumerate([*keys, *runs])}
+        return self.join(
+            name,
+            holds={key: numbers[key] for key in keys},
+            runs={key: numbers[key] for key in runs},
+            epoch=Epoch(6),
+            **fields,
+        )
+
+    def adopted(self, name: str, *keys: str, value: bytes | None = None) -> None:
+        """A worker knows results by the numbers that they were given."""
+        n = len(keys)
+        numbers = [self.number(key) for key in keys]
+        names = [Key(key) for key in keys]
+        self.from_worker(name, ReplicasAdopted(names, numbers, [10] * n, [value] * n, [""] * n))
+
+    def adopted_as(self, name: str, key: str, number: TaskId) -> None:
+        """The same, by a number that may be another task's by now."""
+        self.from_worker(name, ReplicasAdopted([Key(key)], [number], [10], [None], [""]))
 
     def gone(self, name: str, *keys: str) -> None:
         """A worker has lost copies."""

@@ -42,10 +42,11 @@ def test_an_inventory_names_keys_so_that_a_number_alone_is_not_trusted(scene: Sc
     assert scene.take() == ["a: run x #1", "b: free x"]
 
 
-def test_an_inventory_of_another_epoch_means_nothing(scene: Scene) -> None:
-    """The scheduler was restarted, so the numbers are of other tasks: nothing is said of them."""
+def test_numbers_in_an_inventory_of_another_epoch_mean_nothing(scene: Scene) -> None:
+    """The scheduler was restarted, so the number is of another task: only the key counts."""
     scene.submit(x=[])
-    scene.join("a", holds={"x": scene.number("x")}, epoch=Epoch(6))
+    scene.join("a", holds={"y": scene.number("x")}, epoch=Epoch(6))
+    scene.advance(5)
     assert scene.take() == ["a: run x #1"]
 
 

@@ -24,6 +24,7 @@ from shoal.protocol.messages import (
     WorkerLeaving,
     WorkerWelcome,
 )
+from shoal.protocol.orphans import AdoptReplicas, FreeOrphans, OrphanFinished, OrphansGone
 from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled
 from shoal.worker.machine.effects import (
     Close,
@@ -36,8 +37,10 @@ from shoal.worker.machine.effects import (
     HoldRuns,
     LoadInline,
     ReadBack,
+    Renumber,
     Send,
     StartRuns,
+    TellAdopted,
     WithdrawRuns,
     Write,
 )
@@ -76,13 +79,13 @@ class Scene:
     # --- what others do ----------------------------------------------------------------------
 
     def welcome(self, epoch: int = 1) -> None:
-        self._tell(WorkerWelcome(Epoch(epoch), 1, 1.0))
+        self.tell(WorkerWelcome(Epoch(epoch), 1, 1.0))
 
     def run(self, *tasks: str, urgency: float = 0.0, **sources: str | None) -> None:
         """`run("y#1", x="A B")`: y needs x, which A and B hold; None: it is held here; "=": it
         comes along."""
         inputs = [self._input(name, holders) for name, holders in sources.items()]
-        self._tell(
+        self.tell(
             *[
                 RunTask(
                     number_of(task),
@@ -100,7 +103,7 @@ class Scene:
 
     def run_in_order(self, *tasks: tuple[str, float, int]) -> None:
         """One frame of (task, urgency, sequence)."""
-        self._tell(
+        self.tell(
             *[
                 RunTask(number_of(t), run_of(t), Key(t[0]), CodeId(1), b"", urgency, sequence)
                 for t, urgency, sequence in tasks
@@ -108,23 +111,31 @@ class Scene:
         )
 
     def recall(self, *tasks: str) -> None:
-        self._tell(RecallRuns([(number_of(task), run_of(task)) for task in tasks]))
+        self.tell(RecallRuns([(number_of(task), run_of(task)) for task in tasks]))
 
     def free(self, *tasks: str) -> None:
-        self._tell(FreeReplicas([number_of(task) for task in tasks]))
+        self.tell(FreeReplicas([number_of(task) for task in tasks]))
 
     def acquire(self, **sources: str | None) -> None:
         inputs = [self._input(name, holders) for name, holders in sources.items()]
-        self._tell(AcquireReplicas([item for item in inputs if isinstance(item, Input)]))
+        self.tell(AcquireReplicas([item for item in inputs if isinstance(item, Input)]))
 
     def define(self, code: int) -> None:
-        self._tell(DefineCode(CodeId(code), b""))
+        self.tell(DefineCode(CodeId(code), b""))
 
     def forget(self, code: int) -> None:
-        self._tell(ForgetCode([CodeId(code)]))
+        self.tell(ForgetCode([CodeId(code)]))
+
+    def adopt(self, **tasks: str) -> None:
+        """Keys, and the tasks that they are now."""
+        numbers = [number_of(task) for task in tasks.values()]
+        self.tell(AdoptReplicas([Key(key) for key in tasks], numbers))
+
+    def free_orphans(self, *keys: str) -> None:
+        self.tell(FreeOrphans([Key(key) for key in keys]))
 
     def shut_down(self, reason: str) -> None:
-        self._tell(Shutdown(reason))
+        self.tell(Shutdown(reason))
 
     def finish(self, *tasks: str, nbytes: int = 10) -> list[bool]:
         """The threads are through with these; returns whether each result is kept."""
@@ -287,7 +298,9 @@ class Scene:
     def inventory(self) -> str:
         """What the worker would say that it holds, and of which epoch."""
         message = self.machine.register_message(self.now)
-        return f"{message.epoch}: " + " ".join(item.key for item in message.inventory)
+        held = " ".join(item.key for item in message.inventory)
+        executing = " ".join(item.key for item in message.executing)
+        return f"{message.epoch}: {held}" + (f"; runs {executing}" if executing else "")
 
     # --- what it said ------------------------------------------------------------------------
 
@@ -295,7 +308,8 @@ class Scene:
         said, self.said = self.said, []
         return said
 
-    def _tell(self, *messages: Message) -> None:
+    def tell(self, *messages: Message) -> None:
+        """One frame from the scheduler."""
         self.now += 1
         self.machine.receive(messages, self.now)
         self._perform()
@@ -332,6 +346,10 @@ class Scene:
                 return [f"read {name_of(task)}"]
             case Drop(tasks):
                 return [f"drop {names_of(tasks)}"]
+            case Renumber(pairs):
+                return ["renumber " + " ".join(f"{name_of(a)} to {name_of(b)}" for a, b in pairs)]
+            case TellAdopted(adopted):
+                return ["say adopted " + " ".join(f"{key} {nbytes}" for key, _, nbytes in adopted)]
             case LoadInline(inputs):
                 return [f"load {names_of([item.task for item in inputs])}"]
             case Define(message):
@@ -377,7 +395,8 @@ def run_of(task: str) -> RunId:
 
 
 def name_of(task: TaskId) -> str:
-    return chr(task)
+    """Its letter; a number of the worker's own as it is."""
+    return chr(task) if task > 0 else str(task)
 
 
 def names_of(tasks: list[TaskId]) -> str:
@@ -403,6 +422,10 @@ def words_of(message: Message) -> str:
             return f"{name_of(task)}#{run} lacks {names_of(missing)}{where}"
         case ReplicasAdded(tasks):
             return f"added {names_of(tasks)}"
+        case OrphanFinished(key):
+            return f"orphan {key} finished"
+        case OrphansGone(keys):
+            return f"orphans gone: {' '.join(keys)}"
         case ReplicasGone(tasks):
             return f"gone {names_of(tasks)}"
         case WorkerLeaving(reason):

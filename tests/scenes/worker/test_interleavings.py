@@ -19,7 +19,16 @@ from shoal.protocol.messages import (
     TaskFinished,
     WorkerWelcome,
 )
-from shoal.worker.machine.effects import Drop, Fetch, LoadInline, Send, StartRuns, WithdrawRuns
+from shoal.protocol.orphans import AdoptReplicas, FreeOrphans
+from shoal.worker.machine.effects import (
+    Drop,
+    Fetch,
+    LoadInline,
+    Renumber,
+    Send,
+    StartRuns,
+    WithdrawRuns,
+)
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import (
     FAILED,
@@ -90,6 +99,11 @@ class Storm:
                 case Drop(tasks):
                     for task in tasks:
                         self.values.remove(task)
+                case Renumber(pairs):
+                    for before, task in pairs:
+                        if before in self.values:
+                            self.values.remove(before)
+                            self.values.add(task)
                 case LoadInline(inputs):
                     self.values.update(item.task for item in inputs)
                     self.machine.replicas_put(
@@ -131,7 +145,9 @@ class Storm:
             self.work()
         elif choose < 0.97 and self.fetches:
             self.answer(self.fetches.pop(self.random.randrange(len(self.fetches))))
-        elif choose > 0.99:
+        elif choose > 0.985 and self.machine.state.orphans:
+            self.ask_for_orphans()
+        elif choose > 0.98:
             self.machine.connection_lost(self.now)
             self.owed.clear()
             self.perform()
@@ -139,6 +155,12 @@ class Storm:
             self.epoch += self.random.randrange(2)
             self.welcome()
         self.check()
+
+    def ask_for_orphans(self) -> None:
+        keys = self.random.sample([Key(f"k{n}") for n in range(NTASKS)], 3)
+        free = [n for n in range(NTASKS) if n not in self.machine.state.held]
+        numbers = [TaskId(n) for n in self.random.sample(free, min(2, len(free)))]
+        self.feed(AdoptReplicas(keys[: len(numbers)], numbers), FreeOrphans(keys[2:]))
 
     def run_some(self) -> None:
         messages = []
@@ -201,8 +223,10 @@ def test_the_books_stay_in_order_and_every_run_is_answered_once(start: int) -> N
         storm.calm()
         assert storm.owed == {}
         storm.feed(FreeReplicas([TaskId(task) for task in range(NTASKS)]))
+        storm.feed(FreeOrphans([Key(f"k{task}") for task in range(NTASKS)]))
         storm.check()
         assert storm.values == set()
         state = storm.machine.state
         tables = (state.runs, state.older_runs, state.wants, state.peers, state.fetches)
+        tables += (state.orphans, state.orphan_runs)
         assert not any(tables)

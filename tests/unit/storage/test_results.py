@@ -5,6 +5,7 @@ import pytest
 from shoal.ids import Key, TaskId
 from shoal.protocol.keys import to_canonical
 from shoal.storage.results import Results, ResultsView
+from shoal.storage.spilled import Spilled
 
 
 def test_sizes_add_up_as_values_come_and_go() -> None:
@@ -68,3 +69,38 @@ def test_who_watches_a_value_is_told_once_that_it_is_dropped() -> None:
     results.watch(TaskId(3), second)
     results.clear()
     assert said == ["first", "second"]
+
+
+def test_values_that_are_renumbered_are_the_same_values() -> None:
+    """With their files, their watchers, and their keys."""
+    results, said = Results(), []
+
+    def dropped() -> None:
+        said.append("dropped")
+
+    results.watch(TaskId(1), dropped)
+    results.put(TaskId(1), Key("x"), "value", 10)
+    results.put(TaskId(2), Key("y"), "other", 5)
+    results.add_file(TaskId(2), Spilled("path", [], 5, str))
+    results.renumber([(TaskId(1), TaskId(-1)), (TaskId(2), TaskId(-2)), (TaskId(3), TaskId(-3))])
+    assert results.tasks() == [-1, -2]
+    assert results.by_key(Key("x")) == "value"
+    assert results.nbytes == 15
+    assert results.evict(TaskId(-2)) == "other"
+    results.drop([TaskId(-1)])
+    assert said == ["dropped"]
+    assert results.by_key(Key("x")) is None
+
+
+def test_who_watched_a_value_by_its_old_number_may_stop_by_that() -> None:
+    results, said = Results(), []
+
+    def dropped() -> None:
+        said.append("dropped")
+
+    results.watch(TaskId(1), dropped)
+    results.put(TaskId(1), Key("x"), "value", 10)
+    results.renumber([(TaskId(1), TaskId(-1))])
+    results.unwatch(TaskId(1), dropped)
+    results.drop([TaskId(-1)])
+    assert said == []

@@ -83,6 +83,14 @@ class Scheduler(Settings, frozen=True, kw_only=True):
     events_cleanup_seconds: Annotated[float, AtLeastZero] = 3600.0
     """How long the topics of departed workers and clients are kept."""
 
+    orphan_seconds: Annotated[float, AtLeastZero] = 60.0
+    """How long workers keep what they have of a scheduler that was lost, after they have found its
+    successor, unless a client asks for it."""
+
+    recovery_seconds: Annotated[float, AtLeastZero] = 5.0
+    """How long a scheduler that has come back waits, before it has anything run, for the workers
+    that may have the results; less if those are there that its clients know."""
+
     validate: bool = False
     """Check the whole state after each step: slow, and meant for tests."""
 

@@ -28,6 +28,10 @@ class Worker(Settings, frozen=True, kw_only=True):
     transfer_bytes_max: Annotated[int, Positive] = 50_000_000
     """Bytes asked of one peer in one request; one result is always allowed."""
 
+    reconnect_seconds: Annotated[float, AtLeastZero] = 60.0
+    """How long a worker that was started by a command looks for a scheduler that it has lost, with
+    all its results; then it closes.  Workers of a cluster that a program has made close at once."""
+
     lifetime_seconds: Annotated[float, Positive] | None = None
     """Retire after this long."""
 

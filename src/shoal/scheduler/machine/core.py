@@ -63,6 +63,7 @@ class Core:
         self.wake_at: float | None = None  # when to be woken, at the latest
         self.starting: list[Task] = []  # released tasks that may have to be computed
         self.releasing: list[Task] = []  # tasks that may not be needed any more
+        self.adopting: list[Task] = []  # tasks that some worker has, or may have, from before
         self.silence_due_at = 0.0  # before, no worker can have been silent for too long
         self.nforgets_left = 0  # tasks that this step may still forget
         self.nplacements_left = 0  # ready tasks that this step may still place

@@ -51,6 +51,10 @@ def fill(core: Core) -> None:
     """Send what workers have room for: backlogs first where more urgent, then the queue, evenly."""
     state = core.state
     refill = core.refill
+    if state.recovery is not None and state.recovery.holds_back:
+        for worker in refill:
+            update_load(core, worker)
+        return
     if state.demands:
         state.limits.take_up()
     for worker in refill:

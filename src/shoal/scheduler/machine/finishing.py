@@ -69,10 +69,16 @@ def tell(core: Core, task: Task, client: Client, number: ClientTaskId) -> None:
         core.to_client(client, TaskErred(number, task.failure))
 
 
-def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
+def adopt_replica(
+    core: Core, task: Task, worker: Worker, nbytes: int, value: bytes | None = None, kind: str = ""
+) -> None:
     """`worker` holds a result: record it if it is of use, whatever the task is doing, else free it.
 
     A scattered value arrives like this, and a copy that was fetched just before the others died.
+
+    Args:
+        value: the result itself, pickled, if it is small and was told.
+        kind: of which type it is, if that was told instead.
     """
     if task.options.actor or task in core.state.barriers:  # there is one, and it is not this
         core.free(worker, task.id)
@@ -96,8 +102,30 @@ def adopt_replica(core: Core, task: Task, worker: Worker, nbytes: int) -> None:
     if task.worker is not None:
         unplace(core, task, recall=True)
     task.nbytes = nbytes
-    task.value = None
+    task.value = value
+    task.kind = kind
     link_replica(task, worker)
+    to_memory(core, task)
+
+
+def adopt_actor(
+    core: Core, task: Task, worker: Worker, nbytes: int, value: bytes | None, kind: str
+) -> None:
+    """`worker` has an actor that was made for another life of the scheduler: go on with that.
+
+    Unless there is one already.  `value`: its proxy, pickled.
+    """
+    if value is None or task.state in (MEMORY, ERRED) or not task.is_needed:
+        core.free(worker, task.id)
+        return
+    worker.leftovers.pop(task.id, None)
+    if task.worker is not None:
+        unplace(core, task, recall=True)
+    task.nbytes = nbytes
+    task.value = value
+    task.kind = kind
+    link_replica(task, worker)
+    worker.actors[task] = None
     to_memory(core, task)
 
 

@@ -34,7 +34,7 @@ def check(state: SchedulerState) -> Iterator[str]:
     for task in state.tasks.values():
         yield from state_fits_facts(state, task)
         yield from relations_mirror(state, task)
-        yield from counters_are_exact(task)
+        yield from counters_are_exact(state, task)
     for worker in state.workers.values():
         yield from worker_adds_up(state, worker)
         yield from indexes_place(state, worker)
@@ -61,7 +61,7 @@ def state_fits_facts(state: SchedulerState, task: Task) -> Iterator[str]:
         yield f"{task!r} is {task.state} with failure {task.failure}"
     if task.state == FORGOTTEN:
         yield f"{task!r} is forgotten but indexed"
-    if task.state == RELEASED and task.is_needed:
+    if task.state == RELEASED and task.is_needed and task.key not in state.orphans.by_key:
         yield f"{task!r} is needed but nothing is done about it"
     is_due = task in state.of_no_use
     if task.state == RELEASED and task.dependents is None and not task.is_needed and not is_due:
@@ -107,7 +107,7 @@ def relations_mirror(state: SchedulerState, task: Task) -> Iterator[str]:
         yield f"{task!r} has {task.code!r}, which has gone"
 
 
-def counters_are_exact(task: Task) -> Iterator[str]:
+def counters_are_exact(state: SchedulerState, task: Task) -> Iterator[str]:
     """Counts equal what they count."""
     nwaiters = sum(dependent.state in NEEDS_INPUTS for dependent in task.dependents or ())
     if task.nwaiters != nwaiters:
@@ -117,6 +117,8 @@ def counters_are_exact(task: Task) -> Iterator[str]:
         if task.nwaiting != nwaiting:
             yield f"{task!r} waits for {task.nwaiting} inputs, {nwaiting} are missing"
         for dependency in task.dependencies:
+            if dependency.state == RELEASED and dependency.key in state.orphans.by_key:
+                continue
             if dependency.state in (RELEASED, ERRED, FORGOTTEN):
                 yield f"{task!r} waits for {dependency!r}, about which nothing is done"
 
@@ -253,7 +255,7 @@ HEAVY_MAX = 8
 def ready_work_moves(state: SchedulerState) -> Iterator[str]:
     """Nothing is kept here while a worker that may take it has room."""
     suspects_wait = any(task.blame for task in state.tasks.values())
-    if suspects_wait:
+    if suspects_wait or (state.recovery is not None and state.recovery.holds_back):
         return  # one at the head of a queue waits for a worker of its own, and others behind it
     queued = [task for task in state.tasks.values() if task.state == QUEUED]
     heavies = state.footprints.queues

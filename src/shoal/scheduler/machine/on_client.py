@@ -25,6 +25,7 @@ from shoal.scheduler.machine.barriers import bind
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.naming import give_spec, task_by_name
 from shoal.scheduler.machine.on_memory import reconsider
 from shoal.scheduler.machine.placing import to_priority
 from shoal.scheduler.machine.releasing import drop_user, settle_all
@@ -32,7 +33,7 @@ from shoal.scheduler.machine.scattering import stop_bringing
 from shoal.scheduler.machine.sharing import places_of
 from shoal.scheduler.machine.telling import GRAPH_TASKS_MIN, report_graph
 from shoal.scheduler.machine.waiting import fail
-from shoal.scheduler.model.entities import NO_OPTIONS, RELEASED, Client, Task
+from shoal.scheduler.model.entities import NO_OPTIONS, RELEASED, Client, Code, Task
 from shoal.scheduler.model.keepers import DETACHED
 from shoal.scheduler.model.shares import SEQUENCE_BITS
 from shoal.scheduler.model.state import (
@@ -74,7 +75,7 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
     places = places_of(core, client, message, priorities)
     is_hinted = any(options.memory for options in choices)
     chosen = message.option_indices
-    known = core.state.tasks
+    known, named = core.state.tasks, core.state.orphans.named
     dependencies = message.dependencies
     tasks: list[Task] = []
     for index, key in enumerate(message.keys):
@@ -86,6 +87,13 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
             if is_hinted and task.options.memory:
                 task.prefix.is_hinted = True
                 reconsider(core, task.prefix)
+            if dependencies and dependencies[index]:
+                _link(core, client, message, tasks, task, dependencies[index])
+        elif named and task in named:
+            choice = chosen[index] if chosen else 0
+            priority = priorities[choice] + places[index]
+            code = _code_of(client, message, index)
+            give_spec(core, task, code, message.arguments[index], priority, choices[choice])
             if dependencies and dependencies[index]:
                 _link(core, client, message, tasks, task, dependencies[index])
         elif task.options.actor and task.state == RELEASED:
@@ -115,7 +123,7 @@ def on_want_key(core: Core, client: Client, message: WantKey) -> None:
     if message.task in client.tasks:
         raise ProtocolError("WantKey uses a number that has a task already")
     settle_all(core)
-    task = core.state.tasks.get(message.key)
+    task = core.state.tasks.get(message.key) or task_by_name(core, message.key)
     if task is None:
         core.to_client(client, TaskCancelled(message.task, "unknown"))
         return
@@ -276,8 +284,7 @@ def _new_task(
     options: TaskOptions,
 ) -> Task:
     """A task as the message's columns describe it, in the indexes but not linked yet."""
-    codes = message.codes
-    code = client.codes[codes[index] if len(codes) > 1 else codes[0]]
+    code = _code_of(client, message, index)
     code.nusers += 1
     prefixes = message.prefixes
     indices = message.prefix_indices
@@ -289,6 +296,11 @@ def _new_task(
         priority,
         options,
     )
+
+
+def _code_of(client: Client, message: SubmitTasks, index: int) -> Code:
+    codes = message.codes
+    return client.codes[codes[index] if len(codes) > 1 else codes[0]]
 
 
 def _link(

@@ -16,8 +16,10 @@ from shoal.scheduler.machine.barriers import may_come_back
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
 from shoal.scheduler.machine.on_looking import watch_members
+from shoal.scheduler.machine.orphans import take_orphans
 from shoal.scheduler.machine.overfilling import hear_of_death, is_hopeless, killed, note_death
 from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.recovering import begin_recovery, expect_workers, note_arrival
 from shoal.scheduler.machine.telling import report_loss
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import Client, Task, Worker, host_of
@@ -33,6 +35,7 @@ def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
     Raises:
         NameTaken: another connected worker has its name.
     """
+    note_arrival(core)
     state = core.state
     for other in state.workers_by_alias.get(message.name, {}):
         if other.name == message.name and other.address != message.address:
@@ -77,6 +80,10 @@ def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
     )
     if message.epoch == state.epoch:
         _take_inventory(core, worker, message)
+    elif message.epoch:
+        begin_recovery(core)
+    if message.keeps_orphans and (message.inventory or message.executing):
+        take_orphans(core, worker, message)
     for task in list(state.unrunnable):
         wait_again(core, task)
     core.refill[worker] = None
@@ -127,6 +134,9 @@ def _causes_of(core: Core, task: Task) -> list[str]:
 
 def on_register_client(core: Core, message: RegisterClient) -> Client:
     """Register a client."""
+    note_arrival(core)
+    if message.returning:
+        expect_workers(core, message.workers)
     state = core.state
     client = Client(ClientId(state.next_client_id), message.name, core.now)
     client.share = message.share
@@ -168,6 +178,8 @@ def _take_inventory(core: Core, worker: Worker, message: RegisterWorker) -> None
     """Record the replicas that are of use, and free the others; a fact, not a negotiation."""
     barriers = core.state.barriers
     for item in message.inventory:
+        if item.task < 0:
+            continue
         task = core.state.task_by_id.get(item.task)
         if task is None or task.key != item.key or (barriers and not may_come_back(core, task)):
             core.free(worker, item.task)

@@ -11,13 +11,13 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.errors import NotEnoughMemory
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.naming import new_scattered
 from shoal.scheduler.machine.on_holding import keep_copies
-from shoal.scheduler.machine.placing import to_priority
 from shoal.scheduler.machine.releasing import settle_all
 from shoal.scheduler.machine.scattering import lose_scattered
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.machine.waiting_calls import answer_when_possible
-from shoal.scheduler.model.entities import ERRED, MEMORY, NO_OPTIONS, RELEASED, Client, Task, Worker
+from shoal.scheduler.model.entities import ERRED, MEMORY, RELEASED, Client, Task, Worker
 from shoal.scheduler.model.state import link_want
 from shoal.scheduler.policies.placement import choose_scatter
 
@@ -88,7 +88,7 @@ def _want_value(core: Core, client: Client, number: ClientTaskId, key: Key) -> N
     """The client wants a scattered value under a new number; its task is made if it is new."""
     task = core.state.tasks.get(key)
     if task is None:
-        task = _new_scattered(core, key)
+        task = new_scattered(core, key)
     link_want(task, client, number)
     _await_value(core, client, task)
     tell(core, task, client, number)
@@ -129,13 +129,6 @@ def _place_value(
     if call.ncopies != 1:
         keep_copies(core, task, call.ncopies, call.workers, chosen)
     return Placement(task.id, [worker.address for worker in chosen])
-
-
-def _new_scattered(core: Core, key: Key) -> Task:
-    """A task without a run spec: its value comes from a client, and can't be computed again."""
-    prefix = key.rpartition("-")[0] or "scattered"
-    priority = to_priority(0.0, core.state.next_sequence)
-    return core.state.new_task(key, None, b"", prefix, priority, NO_OPTIONS)
 
 
 HANDLERS = Handlers(

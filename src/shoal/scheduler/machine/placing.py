@@ -73,6 +73,10 @@ def place_ready(core: Core) -> None:
     if not (ready or unplaced):
         return
     core.ready = []
+    recovery = core.state.recovery
+    if recovery is not None and recovery.holds_back:
+        unplaced.extend(ready)
+        return
     is_wait_limited = core.settings.no_workers_seconds is not None
     if is_wait_limited:
         note_empty_queue(core)

@@ -6,6 +6,7 @@ from shoal.scheduler.machine.barriers import forget_barrier, let_go_of_inputs
 from shoal.scheduler.machine.copying import drop_attention
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.keeping import let_go_of_left
+from shoal.scheduler.machine.orphans import adopt_all
 from shoal.scheduler.machine.placing import unplace
 from shoal.scheduler.machine.waiting import start_all, stop_needing_inputs
 from shoal.scheduler.model.entities import (
@@ -32,8 +33,10 @@ def settle_needs(core: Core) -> None:
         core.nforgets_left -= let_go_of_left(core, core.nforgets_left)
     for _ in range(min(core.nforgets_left, len(state.of_no_use))):
         core.releasing.append(state.of_no_use.popitem()[0])
-    while core.starting or core.releasing:
+    while core.starting or core.releasing or core.adopting:
         start_all(core)
+        if core.adopting:
+            adopt_all(core)
         release_all(core)
     if state.of_no_use or state.letting_go:
         core.wake_by(core.now)
@@ -125,6 +128,8 @@ def _forget(core: Core, task: Task) -> None:
         state.avoided.pop(task, None)
     if state.witnesses:
         state.witnesses.pop(task, None)
+    if state.orphans.named:
+        state.orphans.named.pop(task, None)
     if state.footprints.held:
         hold_no_more(core, task)
     if core.attended is not None:

@@ -165,6 +165,7 @@ def _complete(core: Core, shuffle: Shuffle) -> None:
         shuffle.has_changed = shuffle.has_changed or made.has_changed
         made.delivered_digest = made.digest
         transfer.value = None  # what was kept is to be asked for, and not to be outlived
+    _make_again(core, shuffle)
     shuffle.lost.clear()
     shuffle.located = None
     shuffle.epoch = core.state.next_shuffle_epoch
@@ -175,6 +176,17 @@ def _complete(core: Core, shuffle: Shuffle) -> None:
     keep_inputs(shuffle)
     expect_of_outputs(core, shuffle)
     to_memory(core, barrier)
+
+
+def _make_again(core: Core, shuffle: Shuffle) -> None:
+    """Outputs that workers had from another life of the scheduler are of a cut that nobody knows
+    any more: once some are to be made of this one, all are."""
+    for output in shuffle.adopted:
+        for holder in list(output.who_has or ()):
+            output.value = None
+            core.free(holder, output.id)
+            lose_replica(core, output, holder)
+    shuffle.adopted.clear()
 
 
 def _ask_again(core: Core, shuffle: Shuffle) -> bool:

@@ -31,7 +31,9 @@ from shoal.scheduler.machine import (
     on_slot,
     on_topic,
     on_worker,
+    orphans,
     pausing,
+    recovering,
     recycling,
     reducing,
     restarting,
@@ -59,6 +61,8 @@ from shoal.scheduler.model.state import SchedulerState
 PARTS: Final[tuple[Handlers, ...]] = (
     nested.HANDLERS,  # before what a client that goes wanted is let go of
     on_worker.HANDLERS,
+    orphans.HANDLERS,
+    recovering.HANDLERS,
     on_slot.HANDLERS,
     staying.HANDLERS,
     on_memory.HANDLERS,

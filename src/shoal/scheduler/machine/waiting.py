@@ -20,15 +20,19 @@ from shoal.scheduler.model.entities import (
 def start_all(core: Core) -> None:
     """Begin every noted task that is still needed, and what it needs, however deep.
 
-    One that nobody needs, since what depends on it has failed at once, is let go.
+    One that nobody needs, since what depends on it has failed at once, is let go; one that a worker
+    has from before is noted, and waits.
     """
+    orphans = core.state.orphans.by_key
     while core.starting:
         task = core.starting.pop()
         if task.state == RELEASED:
-            if task.is_needed:
-                begin(core, task)
-            else:
+            if not task.is_needed:
                 core.releasing.append(task)
+            elif orphans and task.key in orphans:
+                core.adopting.append(task)
+            else:
+                begin(core, task)
 
 
 def begin(core: Core, task: Task) -> None:

@@ -63,6 +63,13 @@ class SchedulerSettings:
     worker_ttl_seconds: float = 300.0
     """Silence after which a worker is taken for lost."""
 
+    orphan_seconds: float = 60.0
+    """How long a worker keeps what it has of a lost scheduler, unless somebody asks for it."""
+
+    recovery_seconds: float = 5.0
+    """How long no run is given out as workers may come back, once the first of them has; 0: none
+    is waited for."""
+
     heartbeat_seconds: float = 5.0
     """How often workers give a sign of life."""
 

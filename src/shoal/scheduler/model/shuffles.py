@@ -40,6 +40,7 @@ class Shuffle:
     """One barrier, what comes before and what comes after it."""
 
     __slots__ = (
+        "adopted",
         "asked_again",
         "barrier",
         "begun_at",
@@ -78,6 +79,7 @@ class Shuffle:
         self.has_changed = False  # a transfer gave other rows again, before any output had begun
         self.keeps_inputs = False  # the barrier is in memory, so the transfers' results are needed
         self.made: dict[Task, Made] = {}  # by transfer
+        self.adopted: dict[Task, None] = {}  # unpacks whose results are of a cut from before
         self.located: Raw | None = None  # where its shards are, if that is the same for all who ask
         self.lost: dict[Task, str] = {}  # transfers to be run again -> name of the worker that went
         self.asked_again: dict[Task, int] = {}  # transfers whose cut was not heard of -> how often

@@ -26,6 +26,7 @@ from shoal.scheduler.model.loads import LoadIndex
 from shoal.scheduler.model.locks import Joints, Lock
 from shoal.scheduler.model.metadata import Collection
 from shoal.scheduler.model.metadata import Node as MetadataNode
+from shoal.scheduler.model.orphans import Orphans, Recovery
 from shoal.scheduler.model.queue import TaskQueue
 from shoal.scheduler.model.reduction import Reduction
 from shoal.scheduler.model.restarts import Restart
@@ -66,6 +67,7 @@ class SchedulerState:
 
         self.deaths: dict[tuple[str, int], str] = {}  # how workers died, as successors told
         self.restarts: list[Restart] = []  # of workers, that somebody waits for
+        self.first_came_at: float | None = None  # somebody registered (s)
         self.next_worker_id = 1
         self.next_client_id = 1
 
@@ -99,6 +101,9 @@ class SchedulerState:
         self.told_paused: dict[Client, float] = {}  # when they were told of that (s)
         self.incomplete: dict[Task, None] = {}  # failed, as not all that they need was known
         self.of_no_use: dict[Task, None] = {}  # to be forgotten in steps to come
+        self.orphans = Orphans()  # what workers have of another life of the scheduler
+        self.recovery: Recovery | None = None  # as those who have it may be about to come
+        self.has_recovered = False  # and have come, or will not
         self.footprints = Footprints()  # what waits for memory, and the limits of workers
         self.unplaced: deque[Task] = deque()  # ready, to be placed in steps to come
         self.has_unsent = False  # queued tasks with room for them were left to the next step

@@ -14,6 +14,7 @@ from shoal.scheduler.model.entities import (
     NO_WORKER,
     PROCESSING,
     QUEUED,
+    RELEASED,
     WAITING,
     Task,
 )
@@ -107,6 +108,8 @@ class Causes:
             return KEPT if self._is_kept(task) else READY
         if state == PROCESSING:
             return KEPT if self._is_kept(task) else RUNS
+        if state == RELEASED and task.key in self._state.orphans.by_key:
+            return RUNS  # or is there, and about to be told so
         return WAITS
 
 

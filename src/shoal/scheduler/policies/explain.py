@@ -105,6 +105,9 @@ class Explaining:
         why = self._inputs_missing(task) if task.state == WAITING else self._why(task)
         for line in why:
             yield "  " + line
+        if task.state not in (MEMORY, ERRED):
+            for line in self._recovering():
+                yield "  " + line
         for line in self._story(task, records, moves):
             yield "  " + line
 
@@ -127,9 +130,36 @@ class Explaining:
             of_whom = "" if origin == task.key else f"its input {to_text(origin)!r} failed: "
             yield of_whom + task.failure.text.strip().partition("\n")[0]
         elif task.state == RELEASED:
-            yield (
-                "it is about to be begun" if task.is_needed else "nobody wants its result any more"
-            )
+            yield self._not_begun(task)
+
+    def _not_begun(self, task: Task) -> str:
+        """What becomes of it, or has become."""
+        if not task.is_needed:
+            return "nobody wants its result any more"
+        orphan = self.state.orphans.by_key.get(task.key)
+        if orphan is None:
+            return "it is about to be begun"
+        if orphan.runners:
+            return f"{_names(orphan.runners)} runs it since before the scheduler was lost"
+        if orphan.asked:
+            return f"{_names(orphan.asked)} has it since before the scheduler was lost"
+        return "a worker that is about to come back may have it, as the scheduler was lost"
+
+    def _recovering(self) -> Iterator[str]:
+        """Nothing is run yet, as those may come back who have the results."""
+        recovery = self.state.recovery
+        if recovery is None or not recovery.holds_back:
+            return
+        left = format_seconds(max(0.0, recovery.until - self.now))
+        whom = "workers that had results"
+        if recovery.awaited:
+            names = ", ".join(islice(recovery.awaited, NAMED_MAX))
+            count = len(recovery.awaited)
+            whom = f"{count} worker{'' if count == 1 else 's'} ({names})"
+        yield (
+            f"the scheduler was lost, and has come back: it has nothing run until {whom} came back "
+            f"as well, or for {left} more"
+        )
 
     def _inputs_missing(self, task: Task) -> Iterator[str]:
         """W01: how many it lacks, and what it waits for in the end."""

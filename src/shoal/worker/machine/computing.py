@@ -13,6 +13,7 @@ from shoal.protocol.messages import (
     TaskFinished,
 )
 from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled
+from shoal.worker.machine import orphans
 from shoal.worker.machine.effects import WithdrawRuns
 from shoal.worker.machine.forgetting import let_go, remove_run
 from shoal.worker.machine.gathering import keep, require, revive
@@ -25,7 +26,6 @@ from shoal.worker.model.entities import (
     FINISHED,
     HANDED,
     LONG_RUNNING,
-    OVER,
     RESCHEDULED,
     Replica,
     Run,
@@ -178,9 +178,7 @@ def on_ended(state: WorkerState, ended: Iterable[RunEnded]) -> None:
         if run.reserved_bytes:
             release(state, run)
         if run.abandoned:
-            if run.state != OVER:  # else its epoch is over, and the tables don't know it
-                remove_run(state, run)
-                let_go(state, run)
+            orphans.on_ended(state, end)
             continue
         newest = state.runs.get(task)
         if newest is run:

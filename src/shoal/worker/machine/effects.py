@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shoal.ids import CodeId, TaskId
+from shoal.ids import CodeId, Key, TaskId
 from shoal.protocol.messages import DefineCode, Input, Message
 from shoal.worker.model.entities import Run
 
@@ -67,6 +67,23 @@ class Drop:
     tasks: list[TaskId]
 
 
+@dataclass(slots=True)
+class Renumber:
+    """The values of these are known by other numbers from now on: (before, after).
+
+    No number is both.  Some may have no value yet, but an actor that is about to be one.
+    """
+
+    pairs: list[tuple[TaskId, TaskId]]
+
+
+@dataclass(slots=True)
+class TellAdopted:
+    """Say ReplicasAdopted of these (key, number, bytes), with the values that are small."""
+
+    adopted: list[tuple[Key, TaskId, int]]
+
+
 @dataclass(slots=True, eq=False)
 class Write:
     """Write the value to disk; answered by one `value_written` or `value_not_written`."""
@@ -119,6 +136,8 @@ Effect = (
     | Fetch
     | LoadInline
     | Drop
+    | Renumber
+    | TellAdopted
     | Write
     | Evict
     | ReadBack

@@ -84,7 +84,7 @@ def remove_run(state: WorkerState, run: Run) -> None:
 def lose_scheduler(state: WorkerState) -> None:
     """The connection broke: nothing that was asked for matters now, results stay.
 
-    Runs that have begun can't be stopped; they go on, and their results will be dropped.
+    Runs that have begun go on.  What they give is kept if there is still nobody to be told.
     """
     state.connected = False
     withdrawn: list[Run] = []
@@ -109,38 +109,3 @@ def lose_scheduler(state: WorkerState) -> None:
     state.added.clear()
     state.ready.clear()
     state.excepted = None
-
-
-def forget_epoch(state: WorkerState) -> None:
-    """Another life of the scheduler: every number that is known here means nothing in it."""
-    for run in [*state.runs.values(), *state.older_runs.values()]:
-        run.abandoned = True
-        run.state = OVER
-        run.pins = []
-        run.wants = None
-        run.unread = None
-    state.runs.clear()
-    state.older_runs.clear()
-    state.nwaiting = 0  # of those; where they wait on, they are nobody's here
-    state.excepted = None
-    state.dropped.add_all(state.held)
-    state.held.clear()
-    state.resident.clear()
-    state.clean.clear()
-    state.absent.clear()
-    state.writes.clear()
-    state.writing_nbytes = 0
-    state.reads.clear()
-    state.reading_nbytes = 0
-    state.unasked.clear()
-    if state.codes:
-        state.effects.append(ForgetCodes(list(state.codes)))
-        state.codes.clear()
-    state.wants.clear()
-    state.peers.clear()
-    state.fetches.clear()
-    state.incoming_nbytes = 0
-    state.unqueued.clear()
-    state.starved.clear()
-    state.added.clear()
-    state.ready.clear()

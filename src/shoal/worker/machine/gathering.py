@@ -81,12 +81,17 @@ def keep(
     else:
         replica.nbytes, replica.run, replica.freed = nbytes, run, False
         replace(state, replica)
-    want = state.wants.get(task)
+    settle_want(state, replica)
+    return replica
+
+
+def settle_want(state: WorkerState, replica: Replica) -> None:
+    """What was to be fetched, if it was, is here: those that wait for it have it."""
+    want = state.wants.get(replica.task)
     if want is not None:
         _serve(state, want, replica)
         want.acquire = False
         abandon(state, want)
-    return replica
 
 
 def on_arrived(

@@ -19,6 +19,7 @@ def broken(state: WorkerState) -> Iterator[str]:
     yield from peers_are_accounted(state)
     yield from values_are_somewhere(state)
     yield from reservations_add_up(state)
+    yield from orphans_are_held(state)
     yield from nothing_is_kept_for_nobody(state)
     yield from steps_leave_nothing_behind(state)
 
@@ -177,6 +178,19 @@ def reservations_add_up(state: WorkerState) -> Iterator[str]:
     for run in _all_runs(state):
         if run.reserved_bytes and run.state != HANDED:
             yield f"{run} has {run.reserved_bytes} bytes reserved"
+
+
+def orphans_are_held(state: WorkerState) -> Iterator[str]:
+    """What has a number of our own is known by its key, and nothing else is."""
+    for key, replica in state.orphans.items():
+        if replica.key != key or state.held.get(replica.task) is not replica or replica.task > 0:
+            yield f"{replica} is known by the key {key!r}"
+    nown = sum(task < 0 for task in state.held)
+    if nown != len(state.orphans):
+        yield f"{nown} results have numbers of our own, and {len(state.orphans)} are known by key"
+    for run in state.orphan_runs:
+        if not run.abandoned or run.task > 0 or run.pins:
+            yield f"{run} is of another epoch, and somebody counts on it"
 
 
 def nothing_is_kept_for_nobody(state: WorkerState) -> Iterator[str]:

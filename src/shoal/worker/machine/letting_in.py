@@ -102,7 +102,8 @@ def is_under_way(state: WorkerState) -> bool:
     if state.fetches or state.reads or state.writes:
         return True
     runs = [*state.runs.values(), *state.older_runs.values()]
-    return sum(run.state == HANDED for run in runs) > state.nwaiting
+    nhanded = sum(run.state == HANDED for run in runs) + len(state.orphan_runs)
+    return nhanded > state.nwaiting
 
 
 def under_way(state: WorkerState) -> tuple[object, ...]:

@@ -22,6 +22,7 @@ class WorkerState:
         "codes",
         "connected",
         "dropped",
+        "drops_at",
         "effects",
         "epoch",
         "excepted",
@@ -29,9 +30,12 @@ class WorkerState:
         "held",
         "is_holding",
         "incoming_nbytes",
+        "last_own_number",
         "now",
         "nwaiting",
         "older_runs",
+        "orphan_runs",
+        "orphans",
         "outbox",
         "pause",
         "pause_by_hand",
@@ -46,6 +50,7 @@ class WorkerState:
         "shortage",
         "starved",
         "story",
+        "told_runs",
         "unasked",
         "unqueued",
         "wants",
@@ -76,6 +81,10 @@ class WorkerState:
         self.writing_nbytes = 0  # of those
         self.reads: dict[ReadBack, Replica] = {}  # under way
         self.reading_nbytes = 0  # of those
+        self.orphans: dict[Key, Replica] = {}  # of those held, what no scheduler knows a number of
+        self.orphan_runs: OrderedSet[Run] = OrderedSet()  # of another epoch, and they go on
+        self.told_runs: list[Run] = []  # said to go on, as we last asked to be let in
+        self.last_own_number = 0  # that was given to one of these
         self.wants: dict[TaskId, Want] = {}  # to be fetched, or under way
         self.peers: dict[str, Peer] = {}  # with something queued or under way
         self.fetches: dict[Fetch, list[Want]] = {}  # unanswered requests
@@ -88,6 +97,7 @@ class WorkerState:
         # What this step leaves behind.
         self.effects: list[Effect] = []
         self.dropped: OrderedSet[TaskId] = OrderedSet()  # becomes one Drop
+        self.drops_at = 0  # its place among the effects: before those that put anything
         self.outbox: list[Message] = []  # becomes one Send
         self.ready: list[Run] = []  # becomes one StartRuns
         self.added: list[Replica] = []  # becomes one ReplicasAdded

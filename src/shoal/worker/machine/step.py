@@ -17,7 +17,6 @@ from shoal.protocol.messages import (
     Failure,
     ForgetCode,
     FreeReplicas,
-    InventoryItem,
     RecallRuns,
     RegisterWorker,
     ReplicasAdded,
@@ -27,6 +26,7 @@ from shoal.protocol.messages import (
     WorkerLeaving,
     WorkerWelcome,
 )
+from shoal.protocol.orphans import AdoptReplicas, FreeOrphans
 from shoal.protocol.slots import RunTaskIn
 from shoal.worker.machine import (
     computing,
@@ -34,6 +34,7 @@ from shoal.worker.machine import (
     gathering,
     letting_in,
     memory,
+    orphans,
     residing,
     spilling,
 )
@@ -70,6 +71,8 @@ class WorkerMachine:
             AcquireReplicas: self.on_acquire_replicas,
             DefineCode: self.on_define_code,
             ForgetCode: self.on_forget_code,
+            AdoptReplicas: self.on_adopt_replicas,
+            FreeOrphans: self.on_free_orphans,
             Shutdown: self.on_shutdown,
         }
 
@@ -297,6 +300,7 @@ class WorkerMachine:
             state.outbox = []
         if effects:
             state.effects = []
+            state.drops_at = 0
         return effects
 
     def register_message(self, now: float) -> RegisterWorker:
@@ -311,11 +315,9 @@ class WorkerMachine:
             pid=settings.pid,
             host=settings.host,
             epoch=state.epoch,
-            inventory=[
-                InventoryItem(replica.task, replica.key, replica.nbytes)
-                for replica in state.held.values()
-                if not replica.freed
-            ],
+            inventory=orphans.inventory(state),
+            executing=orphans.executing(state),
+            keeps_orphans=True,
             resources=settings.resources,
             versions=settings.versions,
             predecessor=settings.predecessor,
@@ -346,10 +348,13 @@ class WorkerMachine:
     def on_worker_welcome(self, message: WorkerWelcome) -> None:
         """Registered; another epoch than before means that all numbers known here are void."""
         state = self.state
-        if state.epoch != message.epoch:
-            if state.epoch:
-                forgetting.forget_epoch(state)
+        is_new_epoch = state.epoch != message.epoch
+        if not state.epoch:
             state.epoch = message.epoch
+        elif is_new_epoch:
+            orphans.enter_epoch(state, message.epoch)
+        if state.told_runs:
+            orphans.say_ended(state, is_new_epoch=is_new_epoch)
         state.connected = True
         memory.say_pause(state)
 
@@ -369,6 +374,14 @@ class WorkerMachine:
         """Get copies; answered by ReplicasAdded, or ReplicasGone for what can't be had."""
         gathering.acquire(self.state, message.inputs)
 
+    def on_adopt_replicas(self, message: AdoptReplicas) -> None:
+        """Results of another epoch are known by numbers again."""
+        orphans.adopt(self.state, message.keys, message.tasks)
+
+    def on_free_orphans(self, message: FreeOrphans) -> None:
+        """Let go of results of another epoch, and of runs."""
+        orphans.free(self.state, message.keys)
+
     def on_define_code(self, message: DefineCode) -> None:
         """Runs are going to call this."""
         self.state.codes.add(message.code)
@@ -384,12 +397,12 @@ class WorkerMachine:
         self.state.effects.append(Close(message.reason))
 
     def _drop(self, effects: list[Effect]) -> None:
-        """First of all, and not what came back in these very steps."""
+        """First of all under these numbers, and not what came back in these very steps."""
         state = self.state
         dropped = [task for task in state.dropped if task not in state.held]
         state.dropped.clear()
         if dropped:
-            effects.insert(0, Drop(dropped))
+            effects.insert(state.drops_at, Drop(dropped))
 
     def _say_added(self) -> None:
         """One message for all replicas that came in these steps and are still here."""

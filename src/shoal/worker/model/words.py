@@ -3,6 +3,7 @@
 from typing import Final
 
 ABANDONED: Final = "abandoned, the scheduler is gone"
+ADOPTED: Final = "has a number again, in another life of the scheduler"
 ARRIVED: Final = "arrived"
 CANT_BE_WRITTEN: Final = "can't be written to disk"
 FILE_LOST: Final = "lost, its file can't be read"
@@ -12,6 +13,7 @@ HELD_BACK: Final = "held back, as memory is short"
 EXCEPTED: Final = "goes on though memory is short, as nothing else does"
 NOT_TRANSFERRED: Final = "failed, an input could not be transferred"
 PUT_HERE: Final = "put here"
+ORPHANED: Final = "goes on, though the scheduler that it was for is gone"
 READ_BACK: Final = "is read from disk"
 RETURNED: Final = "returned"
 SPILLED: Final = "spilled"

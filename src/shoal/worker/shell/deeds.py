@@ -8,8 +8,10 @@ from typing import Any, Final, Protocol
 
 from shoal.ids import TaskId
 from shoal.protocol.exceptions import text_of, to_failure
-from shoal.protocol.payload import load, nbytes_of
+from shoal.protocol.orphans import ReplicasAdopted
+from shoal.protocol.payload import dump_function, kind_of, load, nbytes_of
 from shoal.storage.results import Results
+from shoal.storage.spilled import Spilled
 from shoal.worker.machine.effects import (
     Close,
     Define,
@@ -21,15 +23,17 @@ from shoal.worker.machine.effects import (
     HoldRuns,
     LoadInline,
     ReadBack,
+    Renumber,
     Send,
     StartRuns,
+    TellAdopted,
     WithdrawRuns,
     Write,
 )
 from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import FAILED, WITHDRAWN, Run, RunEnded
 from shoal.worker.shell.errors import UnknownCode
-from shoal.worker.shell.execution import Inline, Job
+from shoal.worker.shell.execution import Inline, Job, inline_of
 from shoal.worker.shell.functions import CodeTable
 from shoal.worker.shell.link import SchedulerLink
 from shoal.worker.shell.replicas import Held
@@ -184,6 +188,33 @@ class Deeds:
     def _drop(self, effect: Drop) -> None:
         self._results.drop(effect.tasks)
 
+    def _renumber(self, effect: Renumber) -> None:
+        self._results.renumber(effect.pairs)
+
+    def _tell_adopted(self, effect: TellAdopted) -> None:
+        values: list[bytes | None] = []
+        kinds: list[str] = []
+        for _, task, nbytes in effect.adopted:
+            value, kind = self._small_or_kind(task, nbytes)
+            values.append(value)
+            kinds.append(kind)
+        keys, tasks, sizes = (list(column) for column in zip(*effect.adopted, strict=True))
+        self._link.send([ReplicasAdopted(keys, tasks, sizes, values, kinds)])
+
+    def _small_or_kind(self, task: TaskId, nbytes: int) -> tuple[bytes | None, str]:
+        """A value that is here, pickled if it is small, and else of which type it is."""
+        results = self._results
+        entry = None if results.is_given else results.entry(task)
+        if entry is None:
+            return None, ""
+        value = entry[1]
+        if isinstance(value, Spilled):
+            return None, ""
+        if results.is_watched(task):  # an actor's proxy, whatever it takes
+            return dump_function(value), kind_of(value)
+        small = inline_of(value, nbytes, self._threads.inline_bytes_max)
+        return small, kind_of(value) if small is None else ""
+
     def _write(self, effect: Write) -> None:
         self._spilling.write(effect)
 
@@ -216,6 +247,8 @@ DEEDS: Final[dict[type[Effect], Callable[[Any, Any], None]]] = {
     Fetch: Deeds._fetch,
     LoadInline: Deeds._load_inline,
     Drop: Deeds._drop,
+    Renumber: Deeds._renumber,
+    TellAdopted: Deeds._tell_adopted,
     Write: Deeds._write,
     Evict: Deeds._evict,
     ReadBack: Deeds._read_back,

@@ -208,6 +208,19 @@ async def _guarded(
         return None, error
 
 
+def inline_of(value: object, nbytes: int, nbytes_max: int) -> bytes | None:
+    """A result pickled, if it is so small that it travels with the news of it; else None.
+
+    As for results of runs.  Cost: that of pickling something small.
+
+    Args:
+        nbytes_max: up to which size they do.
+    """
+    if nbytes > _INLINE_FACTOR * nbytes_max:
+        return None
+    return dump_small(value, nbytes_max + PICKLE_BYTES)
+
+
 def _loaded(run: Run, inputs: Sequence[object]) -> list[object]:
     """The inputs, those that came with the run unpickled."""
     loaded: list[object] = []

@@ -98,6 +98,11 @@ class RunThreads:
         """Results up to this size are pickled in the thread that made them, for their message."""
         self._execution.inline_bytes_max = nbytes
 
+    @property
+    def inline_bytes_max(self) -> int:
+        """Up to which size results travel with the news of them; below 0: none does."""
+        return self._execution.inline_bytes_max
+
     def leave_to_executors(self) -> None:
         """What names no executor is for one as well, and not for these threads alone."""
         self._execution.has_default = True

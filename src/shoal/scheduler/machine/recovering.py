@@ -1,0 +1,102 @@
+"""A scheduler that has come back gives out no run before those who may have the results are here.
+
+The first who comes from another epoch begins it.  It lasts until the workers that clients name as
+they come back are registered, and some seconds at most.  Placing and filling ask; one place
+decides.
+"""
+
+from collections.abc import Iterable
+
+from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.model.entities import RELEASED, Worker
+from shoal.scheduler.model.orphans import Recovery
+
+
+def note_arrival(core: Core) -> None:
+    """Somebody registers; the first does so about when the scheduler began."""
+    if core.state.first_came_at is None:
+        core.state.first_came_at = core.now
+
+
+def begin_recovery(core: Core) -> None:
+    """Somebody was here before that this scheduler does not know: others may follow.
+
+    A scheduler that has been there for long has seen all who were to come.
+    """
+    state, settings = core.state, core.settings
+    note_arrival(core)
+    began_at = state.first_came_at
+    if state.recovery is not None or state.has_recovered or began_at is None:
+        return
+    if core.now - began_at > settings.orphan_seconds or settings.recovery_seconds <= 0:
+        return
+    until = core.now + settings.recovery_seconds
+    state.recovery = Recovery(core.now, until)
+    core.wake_by(until)
+
+
+def expect_workers(core: Core, addresses: Iterable[str]) -> None:
+    """Somebody who comes back knows of these, and so does whoever has kept a journal.
+
+    Cost: O(addresses).
+    """
+    begin_recovery(core)
+    recovery = core.state.recovery
+    if recovery is None:
+        return
+    recovery.is_named = True
+    known = core.state.workers
+    recovery.awaited.update(dict.fromkeys(a for a in addresses if a not in known))
+    _go_on_if_all_came(core, recovery)
+
+
+def note_worker(core: Core, worker: Worker) -> None:
+    """One of those who are awaited may have come."""
+    recovery = core.state.recovery
+    if recovery is not None and worker.address in recovery.awaited:
+        del recovery.awaited[worker.address]
+        _go_on_if_all_came(core, recovery)
+
+
+def end_if_due(core: Core) -> None:
+    """Whoever has not come by now is not waited for."""
+    recovery = core.state.recovery
+    if recovery is None:
+        return
+    if core.now < recovery.until:
+        core.wake_by(recovery.until)
+        return
+    core.state.recovery = None
+    core.state.has_recovered = True
+    _go_on(core)
+    _give_up_hope(core)
+
+
+def _go_on_if_all_came(core: Core, recovery: Recovery) -> None:
+    if not recovery.holds_back:
+        _go_on(core)
+
+
+def _go_on(core: Core) -> None:
+    """Runs may be given out: whatever was put off is looked at in this step."""
+    unplaced = core.state.unplaced
+    core.ready.extend(unplaced)
+    unplaced.clear()
+    core.refill.update(dict.fromkeys(core.state.workers.values()))
+
+
+def _give_up_hope(core: Core) -> None:
+    """What was named by key, and nobody has brought, is not there.  Cost: O(orphans)."""
+    orphans = core.state.orphans
+    for key, orphan in list(orphans.by_key.items()):
+        if orphan.is_hoped_for:
+            orphan.is_hoped_for = False
+            if not orphan.is_of_use:
+                del orphans.by_key[key]
+                task = core.state.tasks.get(key)
+                if task is not None and task.state == RELEASED:
+                    core.starting.append(task)
+
+
+HANDLERS = Handlers(worker_joined=note_worker, woken=end_if_due)
