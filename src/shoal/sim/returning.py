@@ -4,11 +4,12 @@ Workers bring results by key, so a key must be of one value in such a run: each 
 has a key of its own.  Clients bring what they still want, as their users would submit it again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from shoal.ids import Key
 from shoal.sim.plan import Act, Cancel, Release, Scatter, Submit, Want
+from shoal.sim.slicing import in_order
 from shoal.sim.specs import TaskSpec, compute
 
 
@@ -74,45 +75,55 @@ class Definite:
         return prints[key]
 
 
+class _Names:
+    """Keys that are of one value each: one for each version, and for each version of inputs."""
+
+    def __init__(self) -> None:
+        self.latest: dict[Key, Key] = {}
+        self._known: dict[tuple[Key, int, tuple[Key, ...]], Key] = {}
+        self._nkeys: dict[Key, int] = {}
+
+    def of(self, keys: Sequence[Key]) -> tuple[Key, ...]:
+        """What these keys mean at this time."""
+        return tuple(self.latest.get(key, key) for key in keys)
+
+    def renamed(self, tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
+        """The same tasks, dependencies before dependents, under keys of their own."""
+        renamed = [self._renamed(task) for task in in_order(tasks)]
+        return tuple(
+            replace(task, shuffle=self.of([Key(task.shuffle)])[0]) if task.shuffle else task
+            for task in renamed
+        )
+
+    def _renamed(self, task: TaskSpec) -> TaskSpec:
+        inputs = self.of(task.inputs)
+        identity = task.key, task.version, inputs
+        key = self._known.get(identity)
+        if key is None:
+            nkeys = self._nkeys[task.key] = self._nkeys.get(task.key, 0) + 1
+            key = task.key if nkeys == 1 else Key(f"{task.key}~{nkeys}")
+            self._known[identity] = key
+        self.latest[task.key] = key
+        awaits = None if task.awaits is None else self.of([task.awaits])[0]
+        return replace(task, key=key, inputs=inputs, awaits=awaits)
+
+
 def used_once(acts: Sequence[Act]) -> list[Act]:
     """The same acts, where each version of a key is a key of its own."""
-    latest: dict[Key, Key] = {}
-
-    def named(keys: Sequence[Key]) -> tuple[Key, ...]:
-        return tuple(latest.get(key, key) for key in keys)
-
+    names = _Names()
     changed: list[Act] = []
     for act in sorted(acts, key=lambda act: act.at):
         match act:
             case Submit(tasks=tasks):
-                latest.update((task.key, _own_key(task)) for task in tasks)
-                wanted = None if act.wanted is None else named(act.wanted)
-                changed.append(
-                    replace(
-                        act, tasks=tuple(_renamed(task, latest) for task in tasks), wanted=wanted
-                    )
-                )
+                renamed = names.renamed(tasks)
+                wanted = None if act.wanted is None else names.of(act.wanted)
+                changed.append(replace(act, tasks=renamed, wanted=wanted))
             case Scatter(values=values):
-                latest.update((value.key, _own_key(value)) for value in values)
-                changed.append(replace(act, values=tuple(_renamed(v, latest) for v in values)))
+                changed.append(replace(act, values=names.renamed(values)))
             case Release() | Cancel():
-                changed.append(replace(act, keys=named(act.keys)))
+                changed.append(replace(act, keys=names.of(act.keys)))
             case Want():
-                changed.append(replace(act, key=latest.get(act.key, act.key)))
+                changed.append(replace(act, key=names.of([act.key])[0]))
             case _:
                 changed.append(act)
     return changed
-
-
-def _own_key(task: TaskSpec) -> Key:
-    return task.key if not task.version else Key(f"{task.key}~{task.version}")
-
-
-def _renamed(task: TaskSpec, latest: Mapping[Key, Key]) -> TaskSpec:
-    return replace(
-        task,
-        key=_own_key(task),
-        inputs=tuple(latest.get(key, key) for key in task.inputs),
-        awaits=None if task.awaits is None else latest.get(task.awaits, task.awaits),
-        shuffle=latest.get(Key(task.shuffle), Key(task.shuffle)) if task.shuffle else "",
-    )

@@ -253,6 +253,7 @@ class RoomJudge:
         """What is under way and does not wait for other tasks, as far as is known."""
         state, threads = self._worker.machine.state, self._worker.threads
         known = [*state.runs.values(), *state.older_runs.values()]
+        known += [*state.orphan_runs, *state.unwanted_runs]
         runs = [run for run in known if run.state == HANDED and run not in threads.waiting]
         return [*state.fetches, *state.reads, *runs]
 

@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
-from shoal.ids import TaskId
+from shoal.ids import Epoch, TaskId
 from shoal.protocol.messages import Failure, RunTask
 from shoal.sim.amounts import Amounts
 from shoal.sim.footprints import Memory, Owner
@@ -150,8 +151,8 @@ class Threads:
         self.computing[run] = world.now
         worker.memory.begin(run, spec, seconds)
         if worker.shuffling.joins(run, spec):
-            call = (function, label)
-            world.after(seconds, worker.when_awake, self._join, run, spec, call, seconds)
+            join = partial(self._join, run, spec, (function, label), seconds, state.epoch)
+            world.after(seconds, worker.when_awake, join)
         elif spec.awaits:
             world.after(seconds / 3, worker.when_awake, self._await, run, spec, value, seconds)
         elif spec.secedes:
@@ -161,9 +162,17 @@ class Threads:
         else:
             world.after(seconds, worker.when_awake, self._end, run, spec, value, seconds)
 
-    def _join(self, run: Run, spec: TaskSpec, call: tuple[str, str], seconds: float) -> None:
-        """The run is an unpack: its value is made of the shards that it finds."""
+    def _join(
+        self, run: Run, spec: TaskSpec, call: tuple[str, str], seconds: float, epoch: Epoch
+    ) -> None:
+        """The run is an unpack: its value is made of the shards that it finds.
+
+        Of another epoch than it began in it finds none.
+        """
         self._stop_computing(run)
+        if self._worker.machine.state.epoch != epoch:
+            self.deprived(RunEnded(run, RESCHEDULED))
+            return
 
         def joined(inputs: list[int]) -> None:
             self._end(run, spec, Value(compute(*call, inputs), spec.nbytes), seconds)

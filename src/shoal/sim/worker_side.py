@@ -270,7 +270,7 @@ class WorkerActor:
                     was_on_disk = self.disk.drop(task)
                     if self.store.pop(task, None) is None and not was_on_disk:
                         self.fail("the store is what is held", f"drops {task}, which is not here")
-            case Renumber(pairs):
+            case Renumber(pairs=pairs):
                 for values in (self.store, self.disk.files):
                     for before, task in pairs:
                         if before in values:

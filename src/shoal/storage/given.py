@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from time import monotonic
 from typing import Any, Final
 
@@ -90,9 +90,8 @@ class GivenResults(Results):
         self._all_nbytes += nbytes
         self._measure()
 
-    def renumber(self, pairs: Iterable[tuple[TaskId, TaskId]]) -> None:
+    def renumber(self, pairs: Sequence[tuple[TaskId, TaskId]]) -> None:
         """Know values by other numbers; the mapping knows them by their keys."""
-        pairs = list(pairs)
         for before, task in pairs:
             if before in self._refused:
                 self._refused[task] = self._refused.pop(before)

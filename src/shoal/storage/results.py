@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from shoal.ids import Key, TaskId
@@ -73,9 +73,8 @@ class Results:
         self._task_by_key[key] = task
         self.nbytes += nbytes
 
-    def renumber(self, pairs: Iterable[tuple[TaskId, TaskId]]) -> None:
+    def renumber(self, pairs: Sequence[tuple[TaskId, TaskId]]) -> None:
         """Know values by other numbers: (before, after), after being free.  Cost: O(pairs)."""
-        self._was_renumbered = True
         entries, task_by_key = self._entries, self._task_by_key
         for before, task in pairs:
             entry = entries.pop(before, None)
@@ -85,6 +84,12 @@ class Results:
                     task_by_key[entry[0]] = task
             if before in self._files:
                 self._files[task] = self._files.pop(before)
+        self.rewatch(pairs)
+
+    def rewatch(self, pairs: Iterable[tuple[TaskId, TaskId]]) -> None:
+        """Values that are watched, or are to be put yet and will be, have other numbers."""
+        self._was_renumbered = True
+        for before, task in pairs:
             if before in self._on_drop:
                 self._on_drop[task] = self._on_drop.pop(before)
 

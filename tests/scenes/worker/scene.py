@@ -346,8 +346,10 @@ class Scene:
                 return [f"read {name_of(task)}"]
             case Drop(tasks):
                 return [f"drop {names_of(tasks)}"]
-            case Renumber(pairs):
-                return ["renumber " + " ".join(f"{name_of(a)} to {name_of(b)}" for a, b in pairs)]
+            case Renumber(pairs, runs):
+                words = [f"{name_of(a)} to {name_of(b)}" for a, b in pairs]
+                words += [f"run {name_of(a)} to {name_of(b)}" for a, b in runs]
+                return ["renumber " + " ".join(words)]
             case TellAdopted(adopted):
                 return ["say adopted " + " ".join(f"{key} {nbytes}" for key, _, nbytes in adopted)]
             case LoadInline(inputs):

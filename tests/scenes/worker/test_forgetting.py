@@ -78,7 +78,7 @@ def test_freeing_what_is_not_here_changes_nothing(scene: Scene) -> None:
     assert scene.take() == []
 
 
-def test_a_lost_scheduler_takes_its_runs_with_it_but_not_the_results(scene: Scene) -> None:
+def test_a_lost_scheduler_takes_with_it_what_has_not_begun_and_no_results(scene: Scene) -> None:
     """x is held, y executes, z had not begun, w waits for input, v was being acquired."""
     scene.put("x")
     scene.run("y#1", "z#1")
@@ -88,11 +88,11 @@ def test_a_lost_scheduler_takes_its_runs_with_it_but_not_the_results(scene: Scen
     scene.lose_scheduler()
     assert scene.take() == ["withdraw y#1 z#1"]
     scene.withdraw("z#1")
-    assert scene.finish("y#1") == [False]
+    assert scene.finish("y#1") == [True]
     assert scene.arrive("A", "a") == ""
     assert scene.arrive("B", "v") == ""
     assert scene.take() == []
-    assert scene.inventory() == "1: x"
+    assert scene.inventory() == "1: x y"
 
 
 def test_results_outlive_a_broken_connection_to_the_same_scheduler(scene: Scene) -> None:
@@ -116,7 +116,7 @@ def test_what_was_put_while_the_scheduler_was_away_is_told_when_it_is_back(scene
 
 
 def test_another_epoch_makes_all_numbers_void(scene: Scene) -> None:
-    """A run of before ends under the number of a task of now: that one is not touched."""
+    """A run of before ends under a number of its own: the task of now is not touched."""
     scene.put("x")
     scene.define(3)
     scene.run("y#1", x=None)
@@ -124,12 +124,12 @@ def test_another_epoch_makes_all_numbers_void(scene: Scene) -> None:
     scene.take()
     scene.lose_scheduler()
     scene.welcome(epoch=2)
-    assert scene.take() == ["withdraw y#1", "forget 3", "drop x"]
+    assert scene.take() == ["withdraw y#1", "forget 3", "renumber x to -2 run y to -1"]
     scene.put("y")
-    assert scene.finish("y#1") == [False]
+    assert scene.finish("y#1") == [True]
     assert scene.arrive("A", "a") == ""
-    assert scene.take() == ["say added y"]
-    assert scene.inventory() == "2: y"
+    assert scene.take() == ["say added y", "say orphan y finished"]
+    assert scene.inventory() == "2: x y y"
 
 
 def test_a_worker_that_leaves_says_so_while_somebody_listens(scene: Scene) -> None:

@@ -99,11 +99,10 @@ class Storm:
                 case Drop(tasks):
                     for task in tasks:
                         self.values.remove(task)
-                case Renumber(pairs):
+                case Renumber(pairs=pairs):
                     for before, task in pairs:
-                        if before in self.values:
-                            self.values.remove(before)
-                            self.values.add(task)
+                        self.values.remove(before)
+                        self.values.add(task)
                 case LoadInline(inputs):
                     self.values.update(item.task for item in inputs)
                     self.machine.replicas_put(

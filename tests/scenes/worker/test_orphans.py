@@ -57,7 +57,7 @@ def test_a_run_goes_on_and_its_result_is_offered_by_key(scene: Scene) -> None:
     scene.begun = {"x#1"}
     scene.run("x#1")
     scene.run("w#2", a="A")
-    assert lose_and_find_another(scene) == ["renumber x to -1"]
+    assert lose_and_find_another(scene) == ["renumber run x to -1"]
     assert scene.inventory() == "2: ; runs x"
     assert scene.finish("x#1") == [True]
     assert scene.take() == ["say orphan x finished"]
@@ -91,7 +91,7 @@ def test_a_run_that_ends_while_there_is_no_scheduler_is_in_the_inventory(scene: 
     assert scene.inventory() == "1: x"
     scene.take()
     scene.welcome(epoch=1)
-    assert scene.take() == []
+    assert scene.take() == ["say added x"]
     assert scene.holds("x")
 
 
@@ -105,6 +105,19 @@ def test_a_run_that_ends_once_the_same_scheduler_is_back_keeps_nothing(scene: Sc
     assert scene.take() == []
 
 
+def test_what_ended_between_the_question_and_the_answer_is_told(scene: Scene) -> None:
+    """The inventory had said that three go on; two have ended when the worker is let in."""
+    scene.run("x#1", "y#1", "z#1")
+    scene.lose_scheduler()
+    assert scene.inventory() == "1: ; runs x y z"
+    scene.finish("x#1")
+    scene.fail("y#1")
+    scene.take()
+    scene.welcome(epoch=2)
+    assert scene.take()[-1] == "say orphan x finished"
+    assert scene.inventory() == "2: x; runs z"
+
+
 def test_results_and_runs_outlive_two_schedulers(scene: Scene) -> None:
     """What was adopted by the first has a number of the worker's own again."""
     scene.put("x", "y")
@@ -112,7 +125,7 @@ def test_results_and_runs_outlive_two_schedulers(scene: Scene) -> None:
     lose_and_find_another(scene)
     scene.adopt(x="z")
     scene.take()
-    assert lose_and_find_another(scene, epoch=3) == ["renumber v to -5 z to -4"]
+    assert lose_and_find_another(scene, epoch=3) == ["renumber z to -5 run -1 to -4"]
     assert scene.inventory() == "3: y x; runs v"
     scene.finish("v#1")
     assert scene.inventory() == "3: y x v"
@@ -145,7 +158,7 @@ def test_who_waits_for_a_value_has_it_once_it_is_adopted(scene: Scene) -> None:
     lose_and_find_another(scene)
     scene.run("y#1", z="A")
     scene.adopt(x="z")
-    assert scene.take() == ["ask A for z", "renumber -1 to z", "start y#1", "say adopted x 10"]
+    assert scene.take() == ["ask A for z", "renumber -1 to z", "say adopted x 10", "start y#1"]
     assert scene.arrive("A", "z") == ""
 
 

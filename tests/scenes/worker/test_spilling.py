@@ -370,17 +370,24 @@ def test_a_run_that_waits_for_disk_is_given_up_with_its_scheduler(scene: Scene) 
     assert scene.inventory() == "1: a"
 
 
-def test_another_epoch_drops_what_is_on_disk(scene: Scene) -> None:
-    """With what is being read and written."""
+def test_in_another_epoch_what_is_on_disk_stays_there(scene: Scene) -> None:
+    """What is being read or written is not any more."""
     on_disk(scene, "a")
     results(scene, "b")
     scene.run("y#1", a=None)
     scene.spill(1)
     scene.take()
     scene.welcome(epoch=2)
-    assert sorted(scene.take()[0].split()[1:]) == ["a", "b"]
+    assert scene.take() == ["renumber a to -1 b to -2"]
     assert not scene.read("a")
     assert not scene.written("b")
+    assert scene.inventory() == "2: a b"
+    scene.adopt(a="a", b="b")
+    scene.take()
+    scene.run("z#1", a=None)
+    assert scene.take() == ["read a"]
+    assert scene.spill(1) == 10
+    assert scene.take() == ["write b"]
 
 
 def test_what_a_run_waits_for_is_asked_for_once(scene: Scene) -> None:

@@ -136,6 +136,8 @@ def on_register_client(core: Core, message: RegisterClient) -> Client:
     """Register a client."""
     note_arrival(core)
     if message.returning:
+        begin_recovery(core)
+    if message.workers:
         expect_workers(core, message.workers)
     state = core.state
     client = Client(ClientId(state.next_client_id), message.name, core.now)

@@ -71,10 +71,11 @@ class Drop:
 class Renumber:
     """The values of these are known by other numbers from now on: (before, after).
 
-    No number is both.  Some may have no value yet, but an actor that is about to be one.
+    No number is both.  Of `runs` there is no value yet, but there may be an actor.
     """
 
     pairs: list[tuple[TaskId, TaskId]]
+    runs: list[tuple[TaskId, TaskId]]
 
 
 @dataclass(slots=True)

@@ -183,13 +183,13 @@ def reservations_add_up(state: WorkerState) -> Iterator[str]:
 def orphans_are_held(state: WorkerState) -> Iterator[str]:
     """What has a number of our own is known by its key, and nothing else is."""
     for key, replica in state.orphans.items():
-        if replica.key != key or state.held.get(replica.task) is not replica or replica.task > 0:
+        if replica.key != key or state.held.get(replica.task) is not replica or replica.task >= 0:
             yield f"{replica} is known by the key {key!r}"
     nown = sum(task < 0 for task in state.held)
     if nown != len(state.orphans):
         yield f"{nown} results have numbers of our own, and {len(state.orphans)} are known by key"
     for run in state.orphan_runs:
-        if not run.abandoned or run.task > 0 or run.pins:
+        if not run.abandoned or run.task >= 0 or run.pins:
             yield f"{run} is of another epoch, and somebody counts on it"
 
 

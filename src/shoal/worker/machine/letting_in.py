@@ -102,8 +102,9 @@ def is_under_way(state: WorkerState) -> bool:
     if state.fetches or state.reads or state.writes:
         return True
     runs = [*state.runs.values(), *state.older_runs.values()]
-    nhanded = sum(run.state == HANDED for run in runs) + len(state.orphan_runs)
-    return nhanded > state.nwaiting
+    if state.orphan_runs or state.unwanted_runs:
+        runs += [*state.orphan_runs, *state.unwanted_runs]
+    return sum(run.state == HANDED for run in runs) > state.nwaiting
 
 
 def under_way(state: WorkerState) -> tuple[object, ...]:

@@ -24,7 +24,6 @@ from shoal.worker.model.entities import (
     FINISHED,
     HANDED,
     LONG_RUNNING,
-    OVER,
     Replica,
     Run,
     RunEnded,
@@ -42,7 +41,8 @@ def inventory(state: WorkerState) -> list[InventoryItem]:
 
 def executing(state: WorkerState) -> list[RunningItem]:
     """What goes on from before, and nobody waits for.  Cost: O(runs)."""
-    state.told_runs = [*_begun(state), *state.orphan_runs]
+    abandoned = [run for run in _begun(state) if run.abandoned]
+    state.told_runs = [*abandoned, *state.orphan_runs]
     return [RunningItem(run.task, run.key) for run in state.told_runs]
 
 
@@ -52,24 +52,24 @@ def enter_epoch(state: WorkerState, epoch: Epoch) -> None:
     Whatever was to be fetched, read, or begun is for nobody any more; what is here stays.
     """
     _drop_now(state)
-    runs = {run.key: run for run in [*state.orphan_runs, *_begun(state)]}  # the newest of each
+    going = [*state.orphan_runs, *_begun(state)]
     for run in [*state.older_runs.values(), *state.runs.values()]:
         run.abandoned = True
-        run.state = OVER
         run.pins = []
         run.wants = None
         run.unread = None
     _forget_plans(state)
-    pairs: list[tuple[TaskId, TaskId]] = []
+    newest = {run.key: run for run in going}
+    state.unwanted_runs.add_all([run for run in going if newest[run.key] is not run])
+    renamed: list[tuple[TaskId, TaskId]] = []
     state.orphan_runs.clear()
-    for run in runs.values():
+    for run in newest.values():
         before = run.task
         run.message = replace(run.message, task=_own_number(state))
         state.orphan_runs.add(run)
         state.record(run.key, words.ORPHANED, run.number)
-        pairs.append((before, run.task))  # an actor that it makes is known by that
-    _orphan_replicas(state, pairs)
-    _renumber(state, pairs)
+        renamed.append((before, run.task))
+    _renumber(state, _orphan_replicas(state), renamed)
     state.epoch = epoch
 
 
@@ -79,7 +79,7 @@ def say_ended(state: WorkerState, *, is_new_epoch: bool) -> None:
     Cost: O(those).
     """
     for run in state.told_runs:
-        if run in state.orphan_runs or (run.task > 0 and not is_new_epoch):
+        if run in state.orphan_runs or (run.task >= 0 and not is_new_epoch):
             continue
         replica = state.orphans.get(run.key)
         if replica is None:
@@ -115,9 +115,10 @@ def _forget_plans(state: WorkerState) -> None:
     state.ready.clear()
 
 
-def _orphan_replicas(state: WorkerState, pairs: list[tuple[TaskId, TaskId]]) -> None:
-    """Give all that is held numbers of our own, added to `pairs`; of two results of a key, and of
+def _orphan_replicas(state: WorkerState) -> list[tuple[TaskId, TaskId]]:
+    """Numbers of our own for all that is held: (before, after); of two results of a key, and of
     what only ended runs were to use, let go."""
+    pairs: list[tuple[TaskId, TaskId]] = []
     held = list(state.held.values())
     newest: dict[Key, Replica] = {}
     for replica in held:
@@ -135,10 +136,11 @@ def _orphan_replicas(state: WorkerState, pairs: list[tuple[TaskId, TaskId]]) -> 
             dropped.append(replica.task)
             continue
         state.orphans[replica.key] = replica
-        if replica.task > 0:
+        if replica.task >= 0:
             pairs.append((replica.task, _own_number(state)))
     if dropped:
         state.effects.append(Drop(dropped))
+    return pairs
 
 
 def adopt(state: WorkerState, keys: Sequence[Key], tasks: Sequence[TaskId]) -> None:
@@ -162,7 +164,7 @@ def adopt(state: WorkerState, keys: Sequence[Key], tasks: Sequence[TaskId]) -> N
         told.append((key, task, replica.nbytes))
     if pairs:
         _drop_now(state)
-        _renumber(state, pairs)
+        _renumber(state, pairs, [])
         for _, task in pairs:
             settle_want(state, state.held[task])
     if told:
@@ -182,6 +184,7 @@ def free(state: WorkerState, keys: Iterable[Key]) -> None:
     for run in list(state.orphan_runs):
         if run.key in unwanted:
             state.orphan_runs.remove(run)
+            state.unwanted_runs.add(run)
 
 
 def on_ended(state: WorkerState, end: RunEnded) -> None:
@@ -201,7 +204,9 @@ def on_ended(state: WorkerState, end: RunEnded) -> None:
             state.outbox.append(OrphanFinished(run.key, end.nbytes))
         else:
             state.outbox.append(OrphansGone([run.key]))
-    elif run.state != OVER:  # else the tables don't know it
+    elif run in state.unwanted_runs:
+        state.unwanted_runs.remove(run)
+    else:
         is_newest = state.runs.get(task) is run
         remove_run(state, run)
         let_go(state, run)
@@ -221,17 +226,19 @@ def _keep(state: WorkerState, end: RunEnded, number: RunId) -> Replica:
     return replica
 
 
-def _renumber(state: WorkerState, pairs: list[tuple[TaskId, TaskId]]) -> None:
-    """Values keep their places, and have other numbers.  Cost: O(pairs).
+def _renumber(
+    state: WorkerState,
+    pairs: list[tuple[TaskId, TaskId]],
+    runs: list[tuple[TaskId, TaskId]],
+) -> None:
+    """Values keep their places, and have other numbers, as runs have.  Cost: O(those).
 
     Who writes or reads one of them under the old number is not listened to any more.
     """
-    if not pairs:
+    if not (pairs or runs):
         return
     for before, task in pairs:
-        replica = state.held.pop(before, None)
-        if replica is None:
-            continue  # it is a run's
+        replica = state.held.pop(before)
         replica.task = task
         state.held[task] = replica
         residence = replica.residence
@@ -246,7 +253,7 @@ def _renumber(state: WorkerState, pairs: list[tuple[TaskId, TaskId]]) -> None:
             state.clean[task] = replica
         else:
             state.resident[task] = replica
-    state.effects.append(Renumber(pairs))
+    state.effects.append(Renumber(pairs, runs))
     state.drops_at = len(state.effects)
 
 

@@ -52,6 +52,7 @@ class WorkerState:
         "story",
         "told_runs",
         "unasked",
+        "unwanted_runs",
         "unqueued",
         "wants",
         "writes",
@@ -83,6 +84,9 @@ class WorkerState:
         self.reading_nbytes = 0  # of those
         self.orphans: dict[Key, Replica] = {}  # of those held, what no scheduler knows a number of
         self.orphan_runs: OrderedSet[Run] = OrderedSet()  # of another epoch, and they go on
+        self.unwanted_runs: OrderedSet[Run] = (
+            OrderedSet()
+        )  # the same, and nobody wants what they give
         self.told_runs: list[Run] = []  # said to go on, as we last asked to be let in
         self.last_own_number = 0  # that was given to one of these
         self.wants: dict[TaskId, Want] = {}  # to be fetched, or under way

@@ -190,6 +190,7 @@ class Deeds:
 
     def _renumber(self, effect: Renumber) -> None:
         self._results.renumber(effect.pairs)
+        self._results.rewatch(effect.runs)
 
     def _tell_adopted(self, effect: TellAdopted) -> None:
         values: list[bytes | None] = []
