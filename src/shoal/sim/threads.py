@@ -11,7 +11,7 @@ from shoal.sim.amounts import Amounts
 from shoal.sim.footprints import Memory, Owner
 from shoal.sim.making_room import MemoryWatch
 from shoal.sim.process import Process
-from shoal.sim.shuffling import TRANSFER, Shuffling
+from shoal.sim.shuffling import TRANSFER, UNPACK, Shuffling
 from shoal.sim.specs import NBYTES_MIN, TaskSpec, Value, call_of, compute, from_bytes, to_bytes
 from shoal.worker.machine.effects import StartRuns
 from shoal.worker.model.entities import (
@@ -150,7 +150,8 @@ class Threads:
         self.executing[run] = None
         self.computing[run] = world.now
         worker.memory.begin(run, spec, seconds)
-        if worker.shuffling.joins(run, spec):
+        is_of_lost = state.epoch != stage.epoch  # scheduler: nobody says where shards are
+        if worker.shuffling.joins(run, spec) or (spec.role == UNPACK and is_of_lost):
             join = partial(self._join, run, spec, (function, label), seconds, state.epoch)
             world.after(seconds, worker.when_awake, join)
         elif spec.awaits:
@@ -170,7 +171,7 @@ class Threads:
         Of another epoch than it began in it finds none.
         """
         self._stop_computing(run)
-        if self._worker.machine.state.epoch != epoch:
+        if self._worker.machine.state.epoch != epoch or self._stage.epoch != epoch:
             self.deprived(RunEnded(run, RESCHEDULED))
             return
 

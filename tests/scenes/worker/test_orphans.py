@@ -114,7 +114,7 @@ def test_what_ended_between_the_question_and_the_answer_is_told(scene: Scene) ->
     scene.fail("y#1")
     scene.take()
     scene.welcome(epoch=2)
-    assert scene.take()[-1] == "say orphan x finished"
+    assert scene.take()[-2:] == ["say orphan x finished", "say orphans gone: y"]
     assert scene.inventory() == "2: x; runs z"
 
 

@@ -96,7 +96,7 @@ def adopt_all(core: Core) -> None:
 def on_replicas_adopted(core: Core, worker: Worker, message: ReplicasAdopted) -> None:
     """The worker has results under the numbers that they were given: they are in memory."""
     columns = (message.keys, message.tasks, message.nbytes, message.values, message.kinds)
-    if len(frozenset(map(len, columns))) != 1:
+    if len(frozenset([len(column) for column in columns])) != 1:
         raise ProtocolError("ReplicasAdopted has columns of different lengths")
     for key, number, nbytes, value, kind in zip(*columns, strict=True):
         core.state.orphans.unlink(key, worker)
