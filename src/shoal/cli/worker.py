@@ -377,7 +377,9 @@ def _make(
     if nanny:
         from shoal.nanny.service import Nanny
 
-        return Nanny(address, death_timeout=seconds, reconnect_seconds=reconnect_seconds, **options)
+        nanny_of_it = Nanny(address, death_timeout=seconds, **options)
+        nanny_of_it.have_it_reconnect(reconnect_seconds)
+        return nanny_of_it
     options = {option: x for option, x in options.items() if option != "preload_nanny"}
 
     import dask.config

@@ -105,7 +105,6 @@ class Nanny(WorkerKeeper):
         lifetime: float | str | None = None,
         lifetime_stagger: float | str | None = None,
         lifetime_restart: bool | None = None,
-        reconnect_seconds: float = 0.0,
         **options: Any,
     ) -> None:
         """Nothing happens until it is started.
@@ -128,7 +127,6 @@ class Nanny(WorkerKeeper):
             preload, preload_argv, plugins, data: of the worker.
             lifetime, lifetime_stagger, lifetime_restart: after which time the worker goes, and
                 whether another comes.
-            reconnect_seconds: how long the worker looks for a scheduler that it has lost.
             preload_nanny, preload_nanny_argv: of ours; see `observe/preloading.py`; None: the
                 settings'.
 
@@ -151,13 +149,16 @@ class Nanny(WorkerKeeper):
             preload_argv=listed(preload_argv), plugins=pickled_plugins(plugins) or None,
             data=pickled_data(data), lifetime=lifetime, lifetime_restart=lifetime_restart,
             lifetime_stagger=lifetime_stagger, death_timeout=_seconds(death_timeout),
-            reconnect_seconds=reconnect_seconds or None,
         )  # fmt: skip
         super().__init__(
             "the worker" if name is None else f"worker {name}", self._options, self._make_process,
             self._find_address, self._probe, preloads=preloads,
             start_seconds=START_SECONDS + (_seconds(death_timeout) or _connect_seconds()),
         )  # fmt: skip
+
+    def have_it_reconnect(self, seconds: float) -> None:
+        """Have the worker look so long for a scheduler that it has lost; before it is started."""
+        self._options = {**self._options, "reconnect_seconds": seconds}
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.start().__await__()

@@ -321,9 +321,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("tasks that filled workers", state.footprints.overfilled),
         ("workers to be offered something", state.footprints.unasked),
         ("clusters that adapt", state.adapting),
-        ("orphans", state.orphans.by_key),
-        ("orphans of workers", state.orphans.of_worker),
-        ("tasks that were named", dict(enumerate(state.orphans.named))),
+        ("orphans", state.orphans.left()),
     ):
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"

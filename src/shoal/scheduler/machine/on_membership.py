@@ -19,7 +19,7 @@ from shoal.scheduler.machine.on_looking import watch_members
 from shoal.scheduler.machine.orphans import take_orphans
 from shoal.scheduler.machine.overfilling import hear_of_death, is_hopeless, killed, note_death
 from shoal.scheduler.machine.placing import unplace, update_load
-from shoal.scheduler.machine.recovering import begin_recovery, expect_workers, note_arrival
+from shoal.scheduler.machine.recovering import begin_recovery, expect, note_arrival
 from shoal.scheduler.machine.telling import report_loss
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import Client, Task, Worker, host_of
@@ -138,7 +138,7 @@ def on_register_client(core: Core, message: RegisterClient) -> Client:
     if message.returning:
         begin_recovery(core)
     if message.workers:
-        expect_workers(core, message.workers)
+        expect(core, message.workers)
     state = core.state
     client = Client(ClientId(state.next_client_id), message.name, core.now)
     client.share = message.share

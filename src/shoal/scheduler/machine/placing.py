@@ -70,13 +70,9 @@ def place_ready(core: Core) -> None:
     """Queue or place every task that became ready, the most urgent first."""
     ready = core.ready
     unplaced = core.state.unplaced
-    if not (ready or unplaced):
+    if not (ready or unplaced) or _is_held_back(core):
         return
     core.ready = []
-    recovery = core.state.recovery
-    if recovery is not None and recovery.holds_back:
-        unplaced.extend(ready)
-        return
     is_wait_limited = core.settings.no_workers_seconds is not None
     if is_wait_limited:
         note_empty_queue(core)
@@ -129,6 +125,16 @@ def place_ready(core: Core) -> None:
         watch_queue(core)
     if queue.nentries > 2 * core.state.ntasks[QUEUED] + STALE_MAX:
         queue.compact()
+
+
+def _is_held_back(core: Core) -> bool:
+    """Whether nothing is placed, as those who have the results may be about to come back."""
+    recovery = core.state.recovery
+    if recovery is None or not recovery.holds_back:
+        return False
+    core.state.unplaced.extend(core.ready)
+    core.ready = []
+    return True
 
 
 def _due_now(core: Core, ready: list[Task]) -> list[Task]:

@@ -36,7 +36,7 @@ def begin_recovery(core: Core) -> None:
     core.wake_by(until)
 
 
-def expect_workers(core: Core, addresses: Iterable[str]) -> None:
+def expect(core: Core, addresses: Iterable[str]) -> None:
     """Somebody who comes back knows of these, and so does whoever has kept a journal.
 
     Cost: O(addresses).
