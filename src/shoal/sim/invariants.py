@@ -303,8 +303,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("clients that were told", state.told_unmet),
         ("workers to avoid", state.avoided),
         ("results that some could not get", state.witnesses),
-        ("barriers of shuffles", state.barriers),
-        ("shuffles", state.shuffles),
+        ("shuffles", dict(enumerate([*state.barriers, *state.shuffles.values()]))),
         ("copies on their way", state.copies.on_way),
         ("goals for copies", state.copies.goals),
         ("retirements", state.copies.retiring),
@@ -321,7 +320,7 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         ("tasks that filled workers", state.footprints.overfilled),
         ("workers to be offered something", state.footprints.unasked),
         ("clusters that adapt", state.adapting),
-        ("orphans", state.orphans.left()),
+        ("orphans", dict(enumerate(state.orphans.left()))),
     ):
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"

@@ -173,10 +173,14 @@ class _Joining:
         self.others = others
         self.then = then
         self.prints: list[int] = []  # of the inputs so far
+        self._epoch = worker.stage.epoch  # of the scheduler that says where shards are
 
     def go_on(self) -> None:
         """With the next input."""
         inputs = self.run.message.inputs
+        if len(self.prints) < len(inputs) and self.worker.stage.epoch != self._epoch:
+            self.give_up()
+            return
         while len(self.prints) < len(inputs):
             item = inputs[len(self.prints)]
             instance = self.shuffling.instance_of(item)

@@ -58,9 +58,9 @@ class Orphans:
         self.of_worker.setdefault(worker, {})[key] = None
         return orphan
 
-    def left(self) -> dict[object, object]:
+    def left(self) -> list[object]:
         """All that is known, whatever it is.  Cost: O(that)."""
-        return {**self.by_key, **self.of_worker, **self.named}
+        return [*self.by_key.values(), *self.of_worker, *self.named]
 
     def unlink(self, key: Key, worker: Worker) -> Orphan | None:
         """`worker` has nothing of `key` any more; what there is still, if anything."""
