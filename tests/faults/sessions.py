@@ -66,12 +66,12 @@ class Site:
         assert self.scheduler.line() == self.address
 
     def end(self) -> list[str]:
-        """End all that runs; what was said on stderr, by whom."""
-        said = []
+        """End all that runs; lines that were said on stderr, but for those of a slow start."""
+        said: list[str] = []
         for command in (self.workers, self.scheduler):
             command.signal(signal.SIGTERM)
-            said.append(command.end()[1])
-        return said
+            said += command.end()[1].splitlines()
+        return [line for line in said if not line.endswith("still looking.")]
 
 
 @contextmanager
@@ -109,4 +109,4 @@ def restart(nresults: int, home: Path) -> Restart:
             results = after.gather(again)
         nright = sum(result == number**2 for number, result in enumerate(results))
         said = place.end()
-        return Restart(nresults, nright, ncomputed(marks) - nresults, seconds, "".join(said))
+        return Restart(nresults, nright, ncomputed(marks) - nresults, seconds, "\n".join(said))

@@ -34,6 +34,7 @@ class ReplicasAdopted(Message, frozen=True, tag=452):
     nbytes: list[int]
     values: list[bytes | None]  # pickled, if small
     kinds: list[str]  # "module.qualname" of the type, where there is no value
+    actors: list[Key] = []  # of these, whose value is the proxy of an actor that lives here
 
 
 class OrphanFinished(Message, frozen=True, tag=453):

@@ -229,12 +229,15 @@ class Scene:
             **fields,
         )
 
-    def adopted(self, name: str, *keys: str, value: bytes | None = None) -> None:
+    def adopted(
+        self, name: str, *keys: str, value: bytes | None = None, actors: Sequence[str] = ()
+    ) -> None:
         """A worker knows results by the numbers that they were given."""
         n = len(keys)
         numbers = [self.number(key) for key in keys]
         names = [Key(key) for key in keys]
-        self.from_worker(name, ReplicasAdopted(names, numbers, [10] * n, [value] * n, [""] * n))
+        columns = names, numbers, [10] * n, [value] * n, [""] * n
+        self.from_worker(name, ReplicasAdopted(*columns, actors=[Key(key) for key in actors]))
 
     def adopted_as(self, name: str, key: str, number: TaskId) -> None:
         """The same, by a number that may be another task's by now."""

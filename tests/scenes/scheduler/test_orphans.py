@@ -224,6 +224,17 @@ def test_an_actor_goes_on_where_it_lives(scene: Scene) -> None:
     assert scene.worker("a").actors == {scene.task("x"): None}
 
 
+def test_an_actor_that_is_named_by_its_key_is_an_actor(scene: Scene) -> None:
+    """Its worker says so; it is not copied like other results, nor taken for lost data."""
+    scene.come_back("a", "x")
+    scene.want("x")
+    scene.adopted("a", "x", value=b"proxy", actors=["x"])
+    assert scene.take() == ["a: adopt x", "c: x in memory inline"]
+    assert scene.worker("a").actors == {scene.task("x"): None}
+    scene.lose("a")
+    assert any(line.startswith("c: x erred: ") for line in scene.take())
+
+
 def test_a_connection_that_breaks_in_the_same_life_brings_its_orphans_again(scene: Scene) -> None:
     """They are in the inventory under numbers below zero."""
     scene.come_back("a", "x")

@@ -9,6 +9,8 @@ What nobody has asked for after a while is dropped.
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from shoal.ids import Key, TaskId
 from shoal.protocol.framing import ProtocolError
 from shoal.protocol.messages import RegisterWorker
@@ -98,9 +100,12 @@ def on_replicas_adopted(core: Core, worker: Worker, message: ReplicasAdopted) ->
     columns = (message.keys, message.tasks, message.nbytes, message.values, message.kinds)
     if len(frozenset([len(column) for column in columns])) != 1:
         raise ProtocolError("ReplicasAdopted has columns of different lengths")
+    actors = dict.fromkeys(message.actors)
     for key, number, nbytes, value, kind in zip(*columns, strict=True):
         core.state.orphans.unlink(key, worker)
         task = core.state.task_by_id.get(number)
+        if key in actors and task is not None and task in core.state.orphans.named:
+            task.options = replace(task.options, actor=True)
         if task is None or task.key != key:
             core.free(worker, number)
         elif task.options.actor:

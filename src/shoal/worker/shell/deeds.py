@@ -200,7 +200,9 @@ class Deeds:
             values.append(value)
             kinds.append(kind)
         keys, tasks, sizes = (list(column) for column in zip(*effect.adopted, strict=True))
-        self._link.send([ReplicasAdopted(keys, tasks, sizes, values, kinds)])
+        watched = self._results.is_watched
+        actors = [key for key, task, _ in effect.adopted if watched(task)]
+        self._link.send([ReplicasAdopted(keys, tasks, sizes, values, kinds, actors)])
 
     def _small_or_kind(self, task: TaskId, nbytes: int) -> tuple[bytes | None, str]:
         """A value that is here, pickled if it is small, and else of which type it is."""
