@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Final
 
 from shoal.sim.mutant import Mutant
+from shoal.sim.orphan_mutants import OF_ORPHANS
 from shoal.sim.room_mutants import OF_ROOM
 from shoal.sim.shuffle_mutants import OF_SHUFFLES
 
@@ -134,10 +135,10 @@ MUTANTS: Final = (
         'lacks it")\n',
     ),
     Mutant(
-        "values outlive the epoch that they belong to",
+        "numbers outlive the epoch that they belong to",
         "shoal.worker.machine.step",
-        "forgetting.forget_epoch(state)",
-        "pass",
+        "            orphans.enter_epoch(state, message.epoch)\n",
+        "            state.epoch = message.epoch\n",
     ),
     Mutant(
         "a worker that connects anew is a second one",
@@ -322,6 +323,7 @@ MUTANTS: Final = (
     ),
     *OF_ROOM,
     *OF_SHUFFLES,
+    *OF_ORPHANS,
 )
 
 
