@@ -44,8 +44,7 @@ class Borrowing:
             ForeignFuture: it is a client's of another scheduler, or of one that is closed.
         """
         ours, other = self._session, future.face.session
-        epoch = ours.machine.epoch
-        if epoch is None or other.machine.epoch != epoch:  # an epoch is one scheduler's
+        if not _have_one_scheduler(ours, other):
             raise ForeignFuture(future.key)
         mine = self._ours.get(future)
         if mine is None:
@@ -55,6 +54,14 @@ class Borrowing:
             kept = [future]
             _once_heard(ours, kept.clear)
         return mine.record
+
+
+def _have_one_scheduler(ours: Session, other: Session) -> bool:
+    """Whether both are connected to it, or will be once they are back."""
+    if ours.is_away or other.is_away:
+        return ours.is_open and other.is_open and ours.address == other.address
+    epoch = ours.machine.epoch
+    return epoch is not None and other.machine.epoch == epoch  # an epoch is one scheduler's
 
 
 def _follow(ours: Session, other: Session) -> None:

@@ -117,14 +117,14 @@ class GraphSubmission:
                 canonical = [to_canonical(key) for key in slice_.wanted_keys]
                 nbytes += slice_.nbytes
                 with session.lock:
-                    if session.status != "running":
+                    if not session.is_open:
                         raise ClientClosed(session.name, session.status)
                     made = machine.submit_slice(slice_.bundles, slice_.message, canonical)
                 records.update(zip(slice_.wanted_keys, made, strict=True))
                 session.wake()
         except BaseException:
             rest = graph.abandon(first)
-            if rest is not None and session.status == "running":
+            if rest is not None and session.is_open:
                 session.say(rest)
             raise
         if nbytes > self._large_graph_bytes and nbytes > NBYTES_PER_TASK_MIN * graph.ntasks:

@@ -56,7 +56,7 @@ class get_task_metadata:  # noqa: N801 -- it is called
 
     async def _end(self) -> None:
         session = self._client.session
-        if session.status != "running":
+        if not session.is_open:
             return
         ended = await session.call(lambda request: CollectedTasks(request, self._name))
         self.state = {from_canonical(key): state for key, state in ended.items()}

@@ -21,6 +21,7 @@ from shoal.client.incoming import Delivery
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
 from shoal.client.machine.wants import LOST_DEPENDENCIES
 from shoal.client.session import Session
+from shoal.comms import OutcomeUnknown
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.exchange import ReplicaExchange
 from shoal.errors import FutureCancelledError, FuturesCancelledError
@@ -94,6 +95,9 @@ class Gathering:
             await self._session.wait_all(left, until_failed=not self._skip)
             far = self._take_near(left)
             self._raise_error()
+            if self._session.machine.astray:
+                give_up_at = None  # the scheduler that is back will say where they are
+                await self._session.wait_found(far)
             left = await self._fetch(far)
             self._raise_error()
             if not left:
@@ -177,29 +181,41 @@ class Gathering:
         async with limit:
             try:
                 for group in _requests(records):
+                    asked = {record.task: record for record in group}
                     replicas, buffers = await self._exchange.get(
                         address,
-                        [record.task for record in group],
+                        list(asked),
                         self._session.epoch,
                         sum(record.nbytes for record in group),
                     )
-                    if await self._take(replicas, buffers, group):
+                    if await self._take(replicas, buffers, asked):
                         # It lacks some of them: another holder, or the scheduler, may have them.
                         self._unreachable[address] = "it no longer has it"
             except OSError as error:  # the network's; what values raise is kept apart
                 self._unreachable[address] = str(error)
 
     async def _fetch_through_scheduler(self, records: list[Record]) -> None:
+        session = self._session
         for group in _requests(records):
-            tasks = [record.task for record in group]
-            delivery: Delivery = await self._session.call(
-                partial(FetchThroughScheduler, tasks=tasks)
-            )
-            await self._take(delivery.message, delivery.buffers, group)
+            if session.is_away:
+                return
+            asked = {record.task: record for record in group}
+            try:
+                delivery: Delivery = await session.call(
+                    partial(FetchThroughScheduler, tasks=list(asked))
+                )
+            except OutcomeUnknown:
+                return  # it is asked for again once the scheduler is back
+            await self._take(delivery.message, delivery.buffers, asked)
 
-    async def _take(self, replicas: Replicas, buffers: list[Any], records: list[Record]) -> bool:
-        """Take values out of Replicas and their buffers; whether any was missing."""
-        by_task = {record.task: record for record in records}
+    async def _take(
+        self, replicas: Replicas, buffers: list[Any], by_task: dict[TaskId, Record]
+    ) -> bool:
+        """Take values out of Replicas and their buffers; whether any was missing.
+
+        Args:
+            by_task: as they were asked for: a scheduler that came back numbers them anew.
+        """
         at = 0
         for header in replicas.replicas:
             mine = buffers[at : at + header.nbuffers]

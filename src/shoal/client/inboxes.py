@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any, Protocol, TypeVar
 
 from shoal.comms import CommClosedError
-from shoal.protocol.coordination import Published
+from shoal.protocol.coordination import Published, Subscribe
 
 P = TypeVar("P")
 
@@ -27,6 +27,10 @@ class Subscriptions:
         self.by_claim: weakref.WeakValueDictionary[int, Inbox] = weakref.WeakValueDictionary()
         self.is_watched = False  # whether they are told of the session's end
 
+    def greeting(self) -> list[Subscribe]:
+        """What to say to a scheduler that does not know of them."""
+        return [Subscribe(inbox.name, claim) for claim, inbox in list(self.by_claim.items())]
+
     async def close(self) -> None:
         """The session has ended: nothing will come."""
         for reference in self.by_claim.valuerefs():  # a list: other threads may subscribe now
@@ -38,7 +42,9 @@ class Subscriptions:
 class Inbox:
     """What has come for one subscription, and who waits for more; used on the loop alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        """`name`: of the channel, as it travels."""
+        self.name = name
         self.values: deque[list[bytes]] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_closed = False

@@ -24,6 +24,7 @@ from shoal.client.options import (
     Target,
     connect_seconds,
     find_target,
+    has_own_scheduler,
     keyring_of,
     require_open,
 )
@@ -158,14 +159,17 @@ class ClientBase(Answering):
         self.cluster = target.cluster
         try:
             keyring = self._keyring(target)
+            settings = config.read(config.Client)
+            seconds = 0.0 if has_own_scheduler(target) else settings.reconnect_seconds
+            self.session.may_return(seconds, is_quiet=self._serves_tasks)
             await self.session.open(
                 target.address,
                 keyring,
                 timeout_seconds=self._timeout_seconds,
                 heartbeat_seconds=self._heartbeat_seconds,
                 versions=told_versions(),
-                watches_members=self.owner is None and not self._serves_tasks,
-                share=config.read(config.Client).share,
+                watches_members=(self.owner is None or seconds > 0) and not self._serves_tasks,
+                share=settings.share,
             )
         except BaseException:
             await self._close_owned_cluster()
@@ -187,11 +191,14 @@ class ClientBase(Answering):
         if differ:
             warnings.warn(differ, VersionMismatchWarning, stacklevel=3)
         self._exchange = ReplicaExchange(keyring)
+        topics = self.session.state_of(Subscriptions)
         if self._serves_tasks:
             self.session.say(ServeTasks())
+            self.session.greetings.append(_greeting_of_tasks)
         else:  # what tasks print is for people
             self.session.say(SubscribeTopics(list(ECHOED)))
-            self.session.state_of(Subscriptions).echoes_on_loop = self.owner is None
+            topics.echoes, topics.echoes_on_loop = True, self.owner is None
+        self.session.greetings.append(topics.greeting)
         self.session.closers.append(self._exchange.close)
         if self.is_default:
             current.add_default(self.face)
@@ -254,7 +261,7 @@ class ClientBase(Answering):
                 await self.session.close()
         finally:
             self._finalizer.detach()
-            if self.session.status == "running":  # there was no time left for it
+            if self.session.is_open:  # there was no time left for it
                 self.session.end("client-closed")
             await self._close_owned_cluster()
 
@@ -355,6 +362,10 @@ async def within(work: Coroutine[Any, Any, R], seconds: float) -> R:
         if limit.expired():  # else it is what the work raised
             raise TimeoutError(f"timed out after {seconds:g} s") from None
         raise
+
+
+def _greeting_of_tasks() -> list[ServeTasks]:
+    return [ServeTasks()]
 
 
 def _heartbeat_seconds(interval: Any) -> float:

@@ -207,6 +207,12 @@ def find_target(address: Any, scheduler_file: str | None, timeout_seconds: float
     )
 
 
+def has_own_scheduler(target: Target) -> bool:
+    """Whether the scheduler is one of this process, or ends with its cluster: none comes back."""
+    is_here = target.address.startswith("inproc:")
+    return is_here or bool(getattr(target.cluster, "ends_with_scheduler", False))
+
+
 def require_open(address: Any) -> None:
     """Raise RuntimeError for a cluster that is closed, or about to be."""
     status = str(getattr(address, "status", "running")).rpartition(".")[2]

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from shoal.client.current import default_client
 from shoal.client.errors import ClientClosed, PackageLacking, UnknownMeasure, WouldNotWait
+from shoal.comms import OutcomeUnknown
 from shoal.observe.memory import memory_of, memory_of_all
 from shoal.protocol.questions import Identity, SchedulerIdentity
 from shoal.units import GIB, to_seconds
@@ -155,13 +156,14 @@ class Sampling:
         if going is not None:
             going.cancel()
             await asyncio.gather(going, return_exceptions=True)  # the last look tells what is wrong
-        if self._client.session.status == "running":
+        if self._client.session.is_open:
             await self._look()
 
     async def _go_on(self) -> None:
-        while self._client.session.status == "running":
+        while self._client.session.is_open:
             await asyncio.sleep(self._seconds)
-            await self._look()
+            with contextlib.suppress(OutcomeUnknown):  # the next look is once it is back
+                await self._look()
 
     async def _look(self) -> None:
         identity: Identity = await self._client.session.call(

@@ -43,6 +43,7 @@ class Sending(Watching):
         self.ending_reason = ""  # as the scheduler told it, or why we do not understand it
         self.connection: Connection | None = None
         self.calls: PendingCalls | None = None
+        self.is_away = False  # it has lost its scheduler, and looks for it
         self._thread_id = 0  # of the loop
         self._dropped: deque[Record] = deque()
         self._collected: deque[Record] = deque()
@@ -54,9 +55,14 @@ class Sending(Watching):
         self._held_back: dict[object, asyncio.TimerHandle | None] = {}
         """For what the scheduler has to hear before (see `borrowing`): until when, at most."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether what is said reaches the scheduler: now, or once it has been found again."""
+        return self.status == "running" or self.is_away
+
     def require_running(self) -> None:
-        """Raise ClientClosed unless messages can be sent."""
-        if self.status != "running":
+        """Raise ClientClosed unless messages can be sent, now or once it is back."""
+        if self.status != "running" and not self.is_away:
             raise ClientClosed(self.name, self.status, self.ending_reason)
 
     @property

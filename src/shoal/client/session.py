@@ -1,7 +1,8 @@
 """One connection to the scheduler: its life, questions and answers, and what comes in.
 
 Results come in on the loop, under one lock with what users' threads do.  How things leave is in
-`sending`, how one waits for them in `watching`, and who hears what is no result in `incoming`.
+`sending`, how one waits for them in `watching`, what happens when the scheduler is lost in
+`belonging`, and who hears what is no result in `incoming`.
 """
 
 from __future__ import annotations
@@ -10,58 +11,39 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar, cast
+from typing import Any
 
 import msgspec
 
+from shoal.client.belonging import Belonging
 from shoal.client.errors import ClientClosed
 from shoal.client.families import Families
 from shoal.client.incoming import INCOMING, Delivery
 from shoal.client.machine.wants import CONNECTION_LOST
-from shoal.client.sending import Sending
 from shoal.client.watching import tell
-from shoal.comms import CommClosedError, PendingCalls, ProtocolError, connect, forks
+from shoal.comms import CommClosedError, ProtocolError, forks
 from shoal.ids import Epoch
 from shoal.protocol.answers import Answer, Refusal
-from shoal.protocol.codec import Decoder
-from shoal.protocol.directions import SchedulerToClient, answered
+from shoal.protocol.directions import answered
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.handshake import Keyring
-from shoal.protocol.messages import ClientHeartbeat, Message, RegisterClient
+from shoal.protocol.messages import Message, RegisterClient
 
 _logger = logging.getLogger("shoal.client")
-_decoder: Final = Decoder(SchedulerToClient)
-
-P = TypeVar("P")
 
 
-class Session(Sending):
+class Session(Belonging):
     """One client's side of the conversation with its scheduler."""
 
     def __init__(self, name: str) -> None:
         """`name`: how the scheduler knows us; unique."""
         super().__init__(name)
-        self.address = ""
-        self.keyring = Keyring({})
         self.closers: list[Callable[[], Coroutine[Any, Any, None]]] = []  # run when it ends
         self.families = Families()
-        self._states: dict[type, Any] = {}
         self._closing: list[asyncio.Future[None]] = []
-        self._heartbeat: asyncio.TimerHandle | None = None
-        self._heartbeat_seconds = 5.0
-        self._welcomed: asyncio.Future[None] | None = None
-        self._ended: asyncio.Future[None] | None = None
 
     def __repr__(self) -> str:
         return f"<Session {self.name} {self.status} at {self.address or 'no address'}>"
-
-    def state_of(self, kind: type[P]) -> P:
-        """The session's one `kind`, made when it is first asked for; from any thread.
-
-        So what few clients use costs nothing to the others.
-        """
-        found = self._states.get(kind)
-        return cast(P, self._states.setdefault(kind, kind()) if found is None else found)
 
     # --- beginning and end -------------------------------------------------------------------
 
@@ -86,30 +68,12 @@ class Session(Sending):
         self.address, self.keyring = address, keyring
         self.status = "connecting"
         self._heartbeat_seconds = heartbeat_seconds
+        self._introduction = RegisterClient(self.name, versions, watches_members, share)
         forks.belongs_to_this_process(self)
-        end = self.loop.time() + timeout_seconds
         try:
-            self.connection = await connect(
-                address,
-                keyring,
-                "client",
-                _decoder,
-                timeout_seconds=timeout_seconds,
-                keep_trying=True,  # scripts start scheduler and client side by side
-            )
-            self.calls = PendingCalls(address)
-            self._welcomed = self.loop.create_future()
-            self._ended = self.loop.create_future()
-            self.connection.start(self._on_messages, self._on_closed)
-            self.connection.send([RegisterClient(self.name, versions, watches_members, share)])
-            async with asyncio.timeout_at(end):
-                await self._welcomed
-        except BaseException as error:
+            await self._register(timeout_seconds)
+        except BaseException:
             self.status = "closed"
-            if self.connection is not None:
-                self.connection.abort()
-            if isinstance(error, TimeoutError):
-                raise CommClosedError.lost(address, "it did not welcome us in time") from error
             raise
         self.status = "running"
         self._beat()
@@ -119,21 +83,24 @@ class Session(Sending):
         if self._ended is None:
             self.status = "closed"
             return
-        if self.status == "running":
-            self.status = "closing"
-            self._held_back.clear()
-            self._pump()
+        if self.is_open:
+            if not self.is_away:
+                self.status = "closing"
+                self._held_back.clear()
+                self._pump()
             self.end("client-closed")
         await asyncio.shield(self._ended)
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     def end(self, reason: str) -> None:
         """Leave now: on the loop; what was said is still sent."""
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
+        was_away = self._back is not None and not self._back.done()
+        self._stop_looking()
         self._lose(reason, None)
         if self.connection is not None:
             self.connection.close()
+        if was_away:  # there may be no connection whose end is told
+            self._on_closed(None)
 
     def end_from_elsewhere(self, reason: str) -> None:
         """As `end`, from any thread, at any moment; nothing happens if the loop is gone."""
@@ -148,24 +115,23 @@ class Session(Sending):
     def disown(self) -> None:
         """See `forks.Disowned`: loop and connection are those of the parent."""
         self.lock, self._sending = threading.Lock(), threading.Lock()
-        self.status, self.loop, self.connection = "closed", None, None
+        self.status, self.loop, self.connection, self.is_away = "closed", None, None, False
         self.machine.connection_lost("its client belongs to the process that this is a fork of")
 
     @property
     def epoch(self) -> Epoch:
-        """In which the tasks' numbers mean something; raises ClientClosed if in none."""
+        """In which the tasks' numbers mean something.
+
+        Raises:
+            ClientClosed: in none.
+            CommClosedError: in none just now.
+        """
         epoch = self.machine.epoch
         if epoch is None:
+            if self.is_away:
+                raise CommClosedError.lost(self.address, "it is being looked for")
             raise ClientClosed(self.name, self.status, self.ending_reason)
         return epoch
-
-    def _beat(self) -> None:
-        assert self.loop is not None
-        if self.status == "running":
-            with self.lock:
-                self.machine.say(ClientHeartbeat())
-            self._pump()
-            self._heartbeat = self.loop.call_later(self._heartbeat_seconds, self._beat)
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -183,6 +149,8 @@ class Session(Sending):
             CallTimeoutError: no answer came in time.
             BaseException: what the scheduler refused it with.
         """
+        if self.is_away:
+            timeout_seconds = await self._until_back(timeout_seconds)
         self.require_running()
         assert self.calls is not None
         message, delivery = await self.calls.ask(make, self.say, timeout_seconds)
@@ -210,7 +178,6 @@ class Session(Sending):
         if self._welcomed is not None and self.machine.epoch is not None:
             if not self._welcomed.done():
                 self._welcomed.set_result(None)
-            self._welcomed = None
         if not self._tidying:
             self._tidy_later()
         tell(told)
@@ -233,9 +200,7 @@ class Session(Sending):
         """Everything that still waits ends with one clear error.  A second call finds nothing."""
         if self.status == "running":
             self.status = "closing"
-        if self._welcomed is not None and not self._welcomed.done():
-            sent_away = self.ending_reason or "the scheduler sent us away"
-            self._welcomed.set_exception(reason or CommClosedError.lost(self.address, sent_away))
+        self._turn_away(reason)
         if self._heartbeat is not None:
             self._heartbeat.cancel()
         with self.lock:

@@ -16,7 +16,7 @@ from shoal.client.blocking import CALLBACKS
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.observe import saying
 from shoal.protocol.payload import load
-from shoal.protocol.topics import TopicEvent
+from shoal.protocol.topics import SubscribeTopics, TopicEvent
 
 _logger = logging.getLogger("shoal.client")
 
@@ -49,6 +49,7 @@ class Subscriptions:
     def __init__(self) -> None:
         self.by_topic: dict[str, Subscriber] = {}
         self.silenced: dict[str, None] = {}  # of those that are echoed
+        self.echoes = False  # whether those are heard unasked
         self.echoes_on_loop = False  # the user's: what tasks print appears before their results
         self.running: set[asyncio.Future[Any]] = set()  # handlers, only to keep them alive
 
@@ -70,6 +71,11 @@ class Subscriptions:
             self.silenced[topic] = None
             return True
         return False
+
+    def greeting(self) -> list[SubscribeTopics]:
+        """What to say to a scheduler that does not know who hears of what."""
+        echoed = [topic for topic in ECHOED if self.echoes and topic not in self.silenced]
+        return [SubscribeTopics(list(dict.fromkeys([*echoed, *self.by_topic])))]
 
     def find(self, topic: str) -> Subscriber | None:
         """Who hears of it."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
 
 from shoal.client.machine import FINISHED, UNRESOLVED, ClientMachine, Record
 from shoal.observe.inside import waiting_for_tasks
 
+P = TypeVar("P")
 Watcher = Callable[[Record], None]
 Told = list[tuple[Record, list[Watcher]]]
 """Whom to tell of what has ended."""
@@ -21,6 +23,15 @@ class Watching:
         self.machine = ClientMachine()
         self.lock = threading.Lock()
         self.loop: asyncio.AbstractEventLoop | None = None
+        self._states: dict[type, Any] = {}
+
+    def state_of(self, kind: type[P]) -> P:
+        """The session's one `kind`, made when it is first asked for; from any thread.
+
+        So what few clients use costs nothing to the others.
+        """
+        found = self._states.get(kind)
+        return cast(P, self._states.setdefault(kind, kind()) if found is None else found)
 
     def watch(self, record: Record, watcher: Watcher) -> bool:
         """Call `watcher(record)` on the loop once it ends; False: it has ended already."""
@@ -33,12 +44,22 @@ class Watching:
                 record.watchers.append(watcher)
             return True
 
-    def watch_all(self, records: Iterable[Record], watcher: Watcher) -> list[Record]:
-        """As `watch`, for many at once: those of them that have not ended yet, each once."""
+    def watch_all(
+        self,
+        records: Iterable[Record],
+        watcher: Watcher,
+        is_awaited: Callable[[Record], bool] | None = None,
+    ) -> list[Record]:
+        """As `watch`, for many at once: those of them that have not ended yet, each once.
+
+        Args:
+            is_awaited: which of them to watch instead; asked under the lock.
+        """
         watched = []
         with self.lock:
+            is_awaited = is_awaited or self.machine.may_end
             for record in dict.fromkeys(records):
-                if self.machine.may_end(record):
+                if is_awaited(record):
                     watched.append(record)
                     if record.watchers is None:
                         record.watchers = [watcher]
@@ -64,7 +85,17 @@ class Watching:
         else:
             await self._wait(records, lambda record: False)
 
-    async def _wait(self, records: Sequence[Record], is_enough: Callable[[Record], bool]) -> None:
+    async def wait_found(self, records: Sequence[Record]) -> None:
+        """Return when it is known again where these are, or that they are nowhere."""
+        astray = self.machine.astray
+        await self._wait(records, lambda record: False, lambda record: record.number in astray)
+
+    async def _wait(
+        self,
+        records: Sequence[Record],
+        is_enough: Callable[[Record], bool],
+        is_awaited: Callable[[Record], bool] | None = None,
+    ) -> None:
         """Wait until all have ended, or one that `is_enough`."""
         assert self.loop is not None
         done: asyncio.Future[None] = self.loop.create_future()
@@ -76,7 +107,7 @@ class Watching:
             if (not nleft or is_enough(record)) and not done.done():
                 done.set_result(None)
 
-        watched = self.watch_all(records, watcher)
+        watched = self.watch_all(records, watcher, is_awaited)
         nleft = len(watched)  # no watcher is called before we give the loop back
         if not watched or any(is_enough(r) for r in records if r.status not in UNRESOLVED):
             self.unwatch(watched, watcher)

@@ -22,6 +22,7 @@ from shoal.comms.errors import CommClosedError as CommClosedError
 from shoal.comms.errors import ConnectError as ConnectError
 from shoal.comms.errors import FrameTooLarge as FrameTooLarge
 from shoal.comms.errors import ListenError as ListenError
+from shoal.comms.errors import OutcomeUnknown as OutcomeUnknown
 from shoal.comms.errors import ProtocolError as ProtocolError
 from shoal.comms.errors import TokenFileError as TokenFileError
 from shoal.comms.transport import Connection as Connection

@@ -104,6 +104,11 @@ class PendingCalls:
         future.set_exception(error)
         return True
 
+    def fail_all(self, error: Exception) -> None:
+        """Every request that waits for its reply fails with `error`; later ones may be made."""
+        for request in list(self._waiting):
+            self.fail(request, error)
+
     def close(self, reason: Exception | None = None) -> None:
         """The connection ended: every request fails with CommClosedError, later ones too."""
         if self._failure is not None:
@@ -114,8 +119,7 @@ class PendingCalls:
             why = str(reason) if reason is not None else "it was closed"
             self._failure = CommClosedError.lost(self._peer_address, why)
             self._failure.__cause__ = reason
-        for request in list(self._waiting):
-            self.fail(request, self._failure)
+        self.fail_all(self._failure)
 
     def _expire(self, request: int, what: str, timeout_seconds: float) -> None:
         self.fail(request, CallTimeoutError(what, self._peer_address, timeout_seconds))

@@ -12,6 +12,7 @@ __all__ = [
     "ConnectError",
     "FrameTooLarge",
     "ListenError",
+    "OutcomeUnknown",
     "ProtocolError",
     "TokenFileError",
     "UnknownScheme",
@@ -35,6 +36,27 @@ class CommClosedError(OSError):
         return cls(
             f"The connection to {peer_address} is closed, so nothing can be sent on it any more. "
             "Make a new one."
+        )
+
+    @classmethod
+    def not_found_again(cls, address: str, seconds: float, why: str) -> CommClosedError:
+        """A scheduler was lost, and looked for in vain."""
+        return cls(
+            f"The scheduler at {address} was lost, and none has let this client in again within "
+            f"{seconds:g} s (the setting client.reconnect-seconds). The last that was heard: {why}"
+        )
+
+
+class OutcomeUnknown(CommClosedError):
+    """A connection ended while an answer was awaited; another one is being looked for."""
+
+    @classmethod
+    def of_call(cls, peer_address: str, why: str) -> OutcomeUnknown:
+        """Whoever was asked may have done it, or not."""
+        return cls(
+            f"The connection to {peer_address} was lost before it had answered: {why}. So it is "
+            "not known whether it has done what it was asked to. Another connection is looked "
+            "for: look what became of it, and ask again if need be."
         )
 
 

@@ -66,6 +66,8 @@ class LocalCluster(AdaptingBySize, Cluster):
     """
 
     kind: ClassVar[str] = "LocalCluster"
+    ends_with_scheduler: ClassVar[bool] = True
+    """Nobody starts another if it is lost, so that clients need not look for one."""
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from shoal.client.machine import ClientMachine, Record
 from shoal.client.machine.invariants import check
 from shoal.ids import ClientTaskId, Epoch, Key, TaskId
+from shoal.protocol.detached import DetachTasks
 from shoal.protocol.holding import RetryTasks, TaskRetried
 from shoal.protocol.messages import (
     CancelTasks,
@@ -27,8 +28,10 @@ from shoal.protocol.messages import (
 class Scene:
     """One client; `take()` gives all that it said since the last time, as short lines."""
 
-    def __init__(self, functions_max: int = 1000) -> None:
+    def __init__(self, functions_max: int = 1000, *, returns: bool = False) -> None:
         self.machine = ClientMachine(functions_max)
+        if returns:
+            self.machine.may_return(lambda: [])
         self.machine.receive([ClientWelcome(Epoch(7))])
 
     # --- the user ----------------------------------------------------------------------------
@@ -87,6 +90,16 @@ class Scene:
     def drop(self, number: int, reason: str = "lost dependencies") -> None:
         self._hear(TaskCancelled(ClientTaskId(number), reason))
 
+    def lose_scheduler(self) -> list[str]:
+        """Addresses of workers that the client knows."""
+        known = self.machine.scheduler_lost()
+        self.look()
+        return known
+
+    def find_scheduler(self) -> None:
+        """One that knows nothing has let the client in."""
+        self._hear(ClientWelcome(Epoch(8)))
+
     def _hear(self, message: Message) -> None:
         self.machine.receive([message])
         self.look()
@@ -121,6 +134,8 @@ def line(message: Message) -> str:
             return f"cancel {spaced(tasks)}{' by force' if force else ''}{why}"
         case RetryTasks(tasks):
             return "retry " + " ".join(map(str, tasks))
+        case DetachTasks(tasks):
+            return f"detach {spaced(tasks)}"
         case WantKey(task, key):
             return f"want {key} #{task}"
     return type(message).__name__

@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+import dask
+
 from shoal.client.asynchronous import AsyncClient
 from shoal.comms import Connection, Listener, listen
 from shoal.ids import Epoch, TaskId
@@ -61,10 +63,15 @@ class FakeScheduler:
             NThreads: lambda call: {WORKER: 1},
             WhoHas: lambda call: {key: [WORKER] for key in call.keys or ()},
         }
+        self.turns_away = 0  # so many that connect, before anybody is let in
         self._ids = itertools.count(1)
         self._heard_more = asyncio.Event()
 
     async def __aenter__(self, address: str = "inproc://") -> FakeScheduler:
+        await self._listen(address)
+        return self
+
+    async def _listen(self, address: str) -> None:
         self._listener: Listener = await listen(
             address,
             Keyring.from_token(TOKEN),
@@ -72,7 +79,24 @@ class FakeScheduler:
             self._accept,
         )
         self.address = self._listener.address
-        return self
+
+    async def go_down(self) -> None:
+        """Die, and let nobody in."""
+        self._listener.close()
+        await self._listener.wait_closed()
+        self.hang_up()
+        for connection in self.connections:
+            await connection.wait_closed()
+
+    async def come_up(self) -> None:
+        """Another one takes its place, and knows nothing."""
+        self.epoch = Epoch(self.epoch + 1)
+        self.values.clear()
+        self.numbers.clear()
+        self._codes.clear()
+        self.heard.clear()
+        self.kept.clear()
+        await self._listen(self.address)
 
     async def __aexit__(self, *exception: object) -> None:
         self._listener.close()
@@ -115,6 +139,10 @@ class FakeScheduler:
 
     def _accept(self, connection: Connection) -> None:
         self.connections.append(connection)
+        if self.turns_away:
+            self.turns_away -= 1
+            connection.abort()
+            return
         connection.start(
             lambda messages, buffers: self._on_messages(connection, messages), lambda reason: None
         )
@@ -188,7 +216,15 @@ def play(scenario: Callable[..., Coroutine[Any, Any, T]]) -> T:
 
 def play_over_a_socket(scenario: Callable[..., Coroutine[Any, Any, T]]) -> T:
     """As `play`, but what is said is really encoded."""
-    return asyncio.run(_play(scenario, "tcp://127.0.0.1:0"))
+    return play_returning(scenario, 0)
+
+
+def play_returning(
+    scenario: Callable[..., Coroutine[Any, Any, T]], reconnect_seconds: float = 60
+) -> T:
+    """As `play_over_a_socket`, with a client that looks for its scheduler for so long."""
+    with dask.config.set({"shoal.client.reconnect-seconds": reconnect_seconds}):
+        return asyncio.run(_play(scenario, "tcp://127.0.0.1:0"))
 
 
 async def _play(scenario: Callable[..., Coroutine[Any, Any, T]], address: str) -> T:

@@ -20,7 +20,7 @@ class Session:
 
 
 def test_a_message_comes_to_its_subscription_as_long_as_that_is_there():
-    session, inbox = Session(), Inbox()
+    session, inbox = Session(), Inbox("c")
     session.subscriptions.by_claim[1] = inbox
     on_published(session, Published(1, [b"a"]), [])
     on_published(session, Published(2, [b"b"]), [])
@@ -32,7 +32,7 @@ def test_a_message_comes_to_its_subscription_as_long_as_that_is_there():
 
 def test_who_waits_is_served_in_order_and_who_gives_up_costs_no_value():
     async def scenario():
-        inbox = Inbox()
+        inbox = Inbox("c")
         first, second = (asyncio.ensure_future(inbox.take("a")) for _ in range(2))
         await asyncio.sleep(0)
         inbox.put([b"1"])
@@ -46,7 +46,7 @@ def test_who_waits_is_served_in_order_and_who_gives_up_costs_no_value():
 
 def test_the_end_of_the_session_ends_every_wait():
     async def scenario():
-        session, inbox = Session(), Inbox()
+        session, inbox = Session(), Inbox("c")
         session.subscriptions.by_claim[1] = inbox
         waiting = [asyncio.ensure_future(inbox.take("tcp://a:1")) for _ in range(2)]
         await asyncio.sleep(0)

@@ -69,12 +69,12 @@ async def _keep(
 ) -> None:
     """Bring the value to a worker, or say why there is none."""
     try:
-        if failure is None and session.status == "running":
+        if failure is None and session.is_open:
             try:
                 await Scattering(session, exchange).bring(record, value, PLACE_SECONDS_MAX)
             except Exception as error:
                 failure = to_failure(error, record.key)
-        if failure is not None and session.status == "running":
+        if failure is not None and session.is_open:
             session.say(BreakPromise(record.number, failure))
             await session.wait_all([record])
     finally:

@@ -63,7 +63,7 @@ class Actor(StandIn):
         client = _loading.face
         if client is None and worker is None and current_task.get() is None:
             client = find_client()
-        if client is not None and client.session.status == "running":
+        if client is not None and client.session.is_open:
             self.bind_client(client)
 
     @classmethod

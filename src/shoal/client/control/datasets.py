@@ -108,7 +108,7 @@ class Publishing(ClientBase):
                 self._give_back(found)
 
     def _give_back(self, found: datasets.Published | None) -> None:
-        if found is not None and found.wants and self.session.status == "running":
+        if found is not None and found.wants and self.session.is_open:
             self.session.say(ReleaseTasks(found.wants))
 
     async def list_datasets(self, **kwargs: Any) -> tuple[Any, ...]:

@@ -66,7 +66,7 @@ class Sub(Named):
     def __init__(self, name: Any, worker: Any = None, client: Any = None) -> None:
         super().__init__(name, client)
         self._client = client = self._face
-        self._inbox = Inbox()
+        self._inbox = Inbox(self._on_wire)
         self._subscribing: asyncio.Task[None] | None = None
         if is_to_be_connected(client):
             self._subscribing = asyncio.ensure_future(self._subscribe_when_connected(client))
@@ -78,6 +78,7 @@ class Sub(Named):
         if not subscriptions.is_watched:
             subscriptions.is_watched = True
             session.closers.append(subscriptions.close)
+            session.greetings.append(subscriptions.greeting)
         claim = session.state_of(Claims).new()
         subscriptions.by_claim[claim] = self._inbox
         session.say(Subscribe(self._on_wire, claim))
@@ -138,7 +139,7 @@ class Sub(Named):
 def _unsubscribe(session: Any, name: str, claim: int) -> None:
     """Say it on the loop: whoever collects a Sub may hold any lock."""
     loop = session.loop
-    if loop is not None and session.status == "running":
+    if loop is not None and session.is_open:
         try:
             loop.call_soon_threadsafe(_say_unsubscribed, session, name, claim)
         except RuntimeError:
@@ -146,5 +147,5 @@ def _unsubscribe(session: Any, name: str, claim: int) -> None:
 
 
 def _say_unsubscribed(session: Any, name: str, claim: int) -> None:
-    if session.status == "running":
+    if session.is_open:
         session.say(Unsubscribe(name, claim))

@@ -83,7 +83,7 @@ class Claimed(Named, ABC):
             session.say(self._releasing(claim))
             return False
         except asyncio.CancelledError:
-            if session.status == "running":
+            if session.is_open:
                 session.say(self._releasing(claim))
             raise
         if granted:
@@ -103,7 +103,7 @@ class Claimed(Named, ABC):
             raise self._not_held(type(self).__name__, self.name)
         self._held.remove(held)
         session, claim, _ = held
-        if session.status == "running":  # else it was let go of as the connection ended
+        if session.is_open:  # else it was let go of as the connection ended
             session.say(self._releasing(claim))
         return Done(True) if self._face.asynchronous else True
 

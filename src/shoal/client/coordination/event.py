@@ -74,7 +74,7 @@ class Event(Named):
             session.say(EndWait(self._on_wire, claim))
             return False
         except asyncio.CancelledError:
-            if session.status == "running":
+            if session.is_open:
                 session.say(EndWait(self._on_wire, claim))
             raise
         return was_set

@@ -131,7 +131,7 @@ class Queue(Named):
             was_put = await answer
         except asyncio.CancelledError:
             answer.cancel()
-            if session.status == "running":
+            if session.is_open:
                 session.say(EndPut(self._on_wire, claim))
             raise
         if was_put:
@@ -159,7 +159,7 @@ class Queue(Named):
             assert seconds is not None
             raise NothingCame(f"value in the queue {self.name!r}", seconds) from None
         except asyncio.CancelledError:
-            if session.status == "running":
+            if session.is_open:
                 session.say(EndTake(self._on_wire, claim, False))
             raise
         if count and not values:
@@ -181,11 +181,11 @@ class Queue(Named):
         try:
             yield
         except (asyncio.CancelledError, KeyboardInterrupt):
-            if session.status == "running":
+            if session.is_open:
                 session.say(EndTake(self._on_wire, claim, False))
             raise
         except BaseException:  # nobody could read one of them, now or later
-            if session.status == "running":
+            if session.is_open:
                 session.say(EndTake(self._on_wire, claim, True))
             raise
         if values:

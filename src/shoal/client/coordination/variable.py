@@ -110,7 +110,7 @@ class Variable(Named):
             assert seconds is not None
             raise NothingCame(f"value of the variable {self.name!r}", seconds) from None
         except asyncio.CancelledError:
-            if session.status == "running":
+            if session.is_open:
                 session.say(EndGet(self._on_wire, claim))
             raise
 

@@ -8,6 +8,7 @@ submitted again may have another value.
 from collections.abc import Sequence
 from typing import Final
 
+from shoal.client.machine.lineage import Lineage
 from shoal.client.machine.record import Record
 from shoal.ids import ClientTaskId, CodeId, Key
 from shoal.protocol.messages import (
@@ -83,6 +84,7 @@ class Outgoing:
         self._batch: _Batch | None = None
         self._released: list[ClientTaskId] = []
         self._outgoing: list[Message] = []
+        self.lineage: Lineage | None = None  # what another scheduler would have to be told
 
     def reserve(self, ntasks: int) -> ClientTaskId:
         """The first of `ntasks` consecutive numbers, none of which was ever used."""
@@ -152,7 +154,7 @@ class Outgoing:
         code = self.new_code()
         self.functions[digest] = (code, len(payload))
         self._function_bytes += len(payload)
-        self._outgoing.append(DefineClientCode(code, payload))
+        self._put(DefineClientCode(code, payload))
         while len(self.functions) > 1 and (
             len(self.functions) > self._functions_max
             or self._function_bytes > self._function_bytes_max
@@ -167,11 +169,16 @@ class Outgoing:
         """Send `message` after everything said so far."""
         self._close_batch()
         self._close_releases()
+        self._put(message)
+
+    def _put(self, message: Message) -> None:
         self._outgoing.append(message)
+        if self.lineage is not None:
+            self.lineage.keep(message)
 
     def _close_batch(self) -> None:
         if self._batch is not None:
-            self._outgoing.append(self._batch.to_message())
+            self._put(self._batch.to_message())
             self._batch = None
 
     def _close_releases(self) -> None:

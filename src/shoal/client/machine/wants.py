@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from shoal.client.machine.outgoing import FUNCTION_BYTES_MAX, FUNCTIONS_MAX, Outgoing
+from shoal.client.machine.outgoing import FUNCTION_BYTES_MAX, FUNCTIONS_MAX
 from shoal.client.machine.record import (
     CANCELLED,
     ERROR,
@@ -23,7 +23,8 @@ from shoal.client.machine.record import (
     UNRESOLVED,
     Record,
 )
-from shoal.ids import ClientTaskId, CodeId, Epoch, Key
+from shoal.client.machine.returning import Returning
+from shoal.ids import ClientTaskId, CodeId, Key
 from shoal.protocol.holding import RetryTasks, TaskRetried
 from shoal.protocol.messages import (
     CancelTasks,
@@ -45,7 +46,7 @@ CONNECTION_LOST: Final = "scheduler-connection-lost"
 LOST_DEPENDENCIES: Final = "lost dependencies"
 
 
-class ClientMachine(Outgoing):
+class ClientMachine(Returning):
     """The client's state; every method is O(its arguments) unless it says otherwise."""
 
     def __init__(
@@ -54,16 +55,12 @@ class ClientMachine(Outgoing):
         function_bytes_max: int = FUNCTION_BYTES_MAX,
     ) -> None:
         super().__init__(functions_max, function_bytes_max)
-        self.epoch: Epoch | None = None  # None until welcomed, and after the connection was lost
         self.hopeless: Failure | None = None  # why nothing that is waited for will come
         self.scheduler_id = ""
         self.services: dict[str, int] = {}  # what else the scheduler's process serves -> its port
         self.started_at = 0.0  # of the scheduler, in seconds since the epoch
         self.versions_met: tuple[dict[str, str], dict[str, dict[str, str]]] = {}, {}
         """Of the scheduler, and of workers that have others than we: as it was when we came."""
-        self.records: dict[Key, Record] = {}  # live wants by key: what a new future may share
-        self.by_number: dict[ClientTaskId, Record] = {}  # wants that the scheduler may answer
-        self._resolved: list[Record] = []
 
     # --- what the user does ------------------------------------------------------------------
 
@@ -96,6 +93,8 @@ class ClientMachine(Outgoing):
                 if needs and any(need.status == CANCELLED for need in needs):
                     self._cancel(record, LOST_DEPENDENCIES)
                 else:
+                    if self.unsaid:
+                        self._say_unsaid([need.number for need in needs])
                     known[key] = self.by_number[record.number] = record
                     self._append(record, code, arguments[i], needs, prefix, options)
             record.nfutures += 1
@@ -124,6 +123,9 @@ class ClientMachine(Outgoing):
             if record is None:
                 record = self._new_record(key)
                 new.append(record)
+                if self.lineage is not None:
+                    self._close_batch()
+                    self.lineage.keep_scattered(record.number, key)
             record.nfutures += 1
             records.append(record)
         return records, new
@@ -133,6 +135,7 @@ class ClientMachine(Outgoing):
         if record.status == ERROR:
             record.failure = None
             record.status = PENDING
+            self.unsaid.pop(record.number, None)
 
     def submit_slice(
         self,
@@ -160,8 +163,10 @@ class ClientMachine(Outgoing):
             records.append(record)
         if len(wanted) != len(wanted_keys):
             slice_ = msgspec.structs.replace(slice_, wanted=wanted)
+        if self.unsaid:
+            self._say_unsaid([number for needs in slice_.dependencies for number in needs])
         for code, payload in bundles:
-            self._outgoing.append(DefineClientCode(code, payload))
+            self._put(DefineClientCode(code, payload))
         self.say(slice_)
         if bundles:
             self._outgoing.append(ForgetClientCode([code for code, _ in bundles]))
@@ -187,6 +192,8 @@ class ClientMachine(Outgoing):
             if self._batch is not None:
                 self._close_batch()
             self._released.append(record.number)
+            if self.lineage is not None:
+                self._strike(record)
 
     def cancel(self, records: Iterable[Record], *, force: bool = False, reason: str = "") -> None:
         """End these wants now; what depends on them the scheduler will tell."""
@@ -238,6 +245,10 @@ class ClientMachine(Outgoing):
                 numbers.append(record.number)
                 record.failure = None
                 record.status = PENDING
+        if self.unsaid:
+            unsaid = [number for number in numbers if number in self.unsaid]
+            numbers = [number for number in numbers if number not in self.unsaid]
+            self._say_unsaid(unsaid)
         if numbers:
             self.say(RetryTasks(numbers))
 
@@ -268,6 +279,8 @@ class ClientMachine(Outgoing):
         self.services = message.services
         self.started_at = message.started_at
         self.versions_met = message.versions, message.workers_versions
+        if self.is_away:
+            self._say_again()
 
     def on_task_in_memory(self, message: TaskInMemory) -> None:
         """A result is there, for the first time, again, or at other holders."""
@@ -284,6 +297,8 @@ class ClientMachine(Outgoing):
         record.failure = None
         if record.status != FINISHED:
             self._resolve(record, FINISHED)
+        elif self.astray:
+            self._find(record)
 
     def on_task_erred(self, message: TaskErred) -> None:
         """A wanted task failed for good."""
@@ -305,6 +320,8 @@ class ClientMachine(Outgoing):
             return
         record.holders = []
         record.status = LOST
+        if self.astray:
+            self._find(record)
 
     def on_task_retried(self, message: TaskRetried) -> None:
         """It had failed, and somebody has it tried again."""
@@ -315,6 +332,8 @@ class ClientMachine(Outgoing):
 
     def on_task_cancelled(self, message: TaskCancelled) -> None:
         """The scheduler has let go of the want."""
+        if self.lineage is not None:
+            self.lineage.cancelled.pop(message.task, None)
         record = self.by_number.get(message.task)
         if record is not None:
             self._cancel(record, message.reason or "unknown")
@@ -324,8 +343,10 @@ class ClientMachine(Outgoing):
 
         Small results and errors that are here stay readable.
         """
-        self.epoch = None
+        self.epoch, self.is_away, self.lineage = None, False, None
         self._discard()
+        self.astray.clear()
+        self.unsaid.clear()
         for record in list(self.by_number.values()):
             if record.value is None and record.status != ERROR:
                 self._cancel(record, reason)
@@ -350,6 +371,8 @@ class ClientMachine(Outgoing):
         if self.records.get(record.key) is record:
             del self.records[record.key]
         self.by_number.pop(record.number, None)
+        if self.lineage is not None:
+            self._strike(record)
         if record.status != CANCELLED:
             record.reason = reason
             record.value = None
@@ -360,3 +383,5 @@ class ClientMachine(Outgoing):
     def _resolve(self, record: Record, status: str) -> None:
         record.status = status
         self._resolved.append(record)
+        if self.astray:
+            self.astray.pop(record.number, None)
