@@ -158,7 +158,8 @@ class Belonging(Sending, ABC):
 
     def _look_for_it(self, reason: Exception | None) -> None:
         """The scheduler is gone: from now on we are away, and look for it."""
-        assert self.loop is not None and self.calls is not None
+        assert self.loop is not None
+        assert self.calls is not None
         why = str(reason or "it closed, or its process has ended")
         self._back = self.loop.create_future()
         if self._heartbeat is not None:
@@ -236,7 +237,8 @@ class Belonging(Sending, ABC):
         Raises:
             CallTimeoutError: it took longer.
         """
-        assert self.loop is not None and self._back is not None
+        assert self.loop is not None
+        assert self._back is not None
         began_at = self.loop.time()
         try:
             async with asyncio.timeout(timeout_seconds):

@@ -132,7 +132,9 @@ class ClientBase(Answering):
         await self.close()
 
     async def _started(self) -> Self:
-        """Connect, once however many wait for it."""
+        """Connect, once however many wait for it; whoever has lost its scheduler was connected."""
+        if self.session.is_away:
+            return self
         if self._starting is None:
             self._starting = asyncio.ensure_future(self.start())
         await asyncio.shield(self._starting)

@@ -175,9 +175,9 @@ class Session(Belonging):
         with self.lock:
             self.machine.receive(mine)
             told = self._take_told()
-        if self._welcomed is not None and self.machine.epoch is not None:
-            if not self._welcomed.done():
-                self._welcomed.set_result(None)
+        welcomed = self._welcomed
+        if welcomed is not None and self.machine.epoch is not None and not welcomed.done():
+            welcomed.set_result(None)
         if not self._tidying:
             self._tidy_later()
         tell(told)

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from shoal.client.machine import ERROR, FINISHED, LOST, PENDING
-from shoal.client.machine.lineage import TASKS_MIN
+from shoal.client.machine.lineage import TASKS_MIN, Lineage
 from shoal.ids import ClientTaskId, Key
 from shoal.protocol.actors import PromiseValue
 from shoal.protocol.detached import DetachTasks
-from shoal.protocol.messages import SubmitTasks
+from shoal.protocol.messages import Message, SubmitTasks, TaskOptions
 from shoal.protocol.questions import WhoHas
 from shoal.protocol.shuffles import DefineShuffles, ShuffleDefinition
 from shoal.protocol.topics import SubscribeTopics
@@ -22,7 +22,7 @@ def scene() -> Scene:
 
 
 def marked(message) -> str:
-    """As `line`; of tasks `w` is wanted and `h` is held, and what is let go of stands at the end."""
+    """As `line`; `w` is wanted, `h` is held, and what is let go of stands at the end."""
     if not isinstance(message, SubmitTasks):
         return line(message)
     parts = []
@@ -188,9 +188,7 @@ def test_a_bundle_is_said_again_and_forgotten_again(scene):
 
 
 def message_of(message: SubmitTasks, code: int) -> SubmitTasks:
-    return SubmitTasks(
-        **{f: getattr(message, f) for f in message.__struct_fields__} | {"codes": [code]}
-    )
+    return msgspec.structs.replace(message, codes=[code])
 
 
 def test_what_is_done_meanwhile_is_said_after_all_that_lives(scene):
@@ -264,6 +262,90 @@ def test_values_that_were_scattered_are_wanted_by_their_keys(scene):
     scene.lose_scheduler()
     assert said_again(scene) == ["want here #1", "code 1 is f", "y#3(1).w", "release 1"]
     assert coming.status == PENDING
+
+
+def test_an_actor_that_was_made_is_wanted_by_its_key_and_never_made_anew(scene):
+    """What it knows would be lost without a word."""
+    options = TaskOptions(actor=True)
+    made, new, dropped = scene.submit("made", "new", "dropped", options=options)
+    scene.take()
+    scene.finish(made.number)
+    scene.finish(dropped.number)
+    scene.submit("y", needs=[dropped])
+    scene.take()
+    scene.release(dropped)
+    scene.take()
+    scene.lose_scheduler()
+    assert said_again(scene) == [
+        "want made #1",
+        "code 1 is f",
+        "new#2.w",
+        "want dropped #3",
+        "y#4(3).w",
+        "release 3",
+    ]
+    assert new.status == PENDING
+
+
+def test_what_was_said_together_with_an_actor_is_found_though_it_is_said_apart(scene):
+    [x] = scene.submit("x")
+    [actor] = scene.submit("actor", options=TaskOptions(actor=True))
+    scene.submit("y", needs=[x, actor])
+    whole = together(scene.machine.take_outgoing())
+    scene.release(x)
+    scene.take()
+    scene.finish(actor.number)
+    lineage = Lineage()
+    for message in whole:
+        lineage.keep(message)
+    again = lineage.again(scene.machine.by_number, [], placed=lambda number: number == actor.number)
+    assert [marked(message) for message in again] == [
+        "code 1 is f",
+        "x#1.h",
+        "want actor #2",
+        "y#3(1 2).w",
+        "let go of 1",
+        "forget code 1",
+    ]
+
+
+def together(messages) -> list[Message]:
+    """As one slice of a graph has them."""
+    code, *parts = messages
+    columns = {
+        "keys": [key for part in parts for key in part.keys],
+        "arguments": [argument for part in parts for argument in part.arguments],
+        "dependencies": [[], [], parts[-1].dependencies[0]],
+        "options": None,
+        "other_options": [TaskOptions(actor=True)],
+        "option_indices": [0, 1, 0],
+    }
+    return [code, msgspec.structs.replace(parts[0], **columns)]
+
+
+def test_what_failed_before_needs_not_be_cancelled_where_nobody_knows_it(scene):
+    [x] = scene.submit("x")
+    scene.take()
+    scene.err(1)
+    scene.lose_scheduler()
+    said_again(scene)
+    scene.cancel(x)
+    assert scene.take() == []
+    assert not scene.machine.lineage.cancelled
+
+
+def test_a_cancellation_that_nobody_confirms_is_not_kept_for_ever(scene):
+    [x] = scene.submit("x")
+    scene.take()
+    scene.cancel(x)
+    scene.take()
+    lineage = scene.machine.lineage
+    lineage.sweep({}, [])
+    assert list(lineage.cancelled) == [1]
+    lineage.sweep({}, [])
+    lineage.sweep({}, [])
+    assert not lineage.cancelled
+    assert not list(lineage.covers())
 
 
 def test_a_value_that_was_promised_is_promised_again_unless_it_is_there(scene):

@@ -118,9 +118,7 @@ def name_on_wire(name: Any) -> str:
 
 def is_to_be_connected(client: Any) -> bool:
     """Whether a client has to be awaited first, as the one that coroutines of tasks share may."""
-    if client.is_blocking or client.status not in ("newly-created", "connecting"):
-        return False
-    return not client.session.is_away  # else it was connected, and will be
+    return not client.is_blocking and client.status in ("newly-created", "connecting")
 
 
 async def connected(client: Any) -> Any:

@@ -4,7 +4,7 @@ Nothing is counted as wants come and go: once what is kept has doubled, it is go
 latest message to the first, and what no live want needs any more is let go of.  Pure.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 import msgspec
@@ -51,6 +51,7 @@ class Lineage:
         self._codes: dict[CodeId, bytes] = {}
         self._detached: dict[ClientTaskId, None] = {}
         self.cancelled: dict[ClientTaskId, CancelTasks] = {}  # until the scheduler confirms it
+        self._unconfirmed: dict[ClientTaskId, None] = {}  # of those, as of the latest sweep
         self._ntasks = 0
         self._nbytes = 0
         self._ntasks_max = TASKS_MIN
@@ -123,6 +124,9 @@ class Lineage:
                 used.update(dict.fromkeys(message.codes))
         self._codes = {code: payload for code, payload in self._codes.items() if code in used}
         self._detached = {number: None for number in self._detached if number in live}
+        # A scheduler that does not know of a number does not confirm that it is cancelled.
+        self.cancelled = {n: said for n, said in self.cancelled.items() if n not in self._unconfirmed}
+        self._unconfirmed = dict.fromkeys(self.cancelled)
         self._ntasks = sum([_ntasks_of(message) for message in self._said])
         self._nbytes = sum([_nbytes_of(message) for message in self._said])
         self._nbytes += sum(map(len, self._codes.values()))
@@ -218,7 +222,8 @@ class Lineage:
 
         Args:
             functions: what it shall keep ready for later submissions; those that it needs are said.
-            placed: of a promised or scattered value, whether it has been brought to a worker.
+            placed: of a promised or scattered value, or an actor, whether it is on a worker; if so,
+                it is wanted by its key, and not made anew.
             is_known: of a number, whether it has its task; None: it has nothing, no code either.
         """
         unfinished, stays = self._unfinished_graphs(), self._still_held()
@@ -228,6 +233,7 @@ class Lineage:
         else:
             knows = is_known
             pieces = self._needed(wanted, lambda n: n in stays or knows(n), is_exact=True)
+        pieces = list(_without_actors(pieces, placed))
         held = _needed_later(pieces, wanted)
         defined = {} if is_known is None else dict.fromkeys(functions)
         messages: list[Message] = []
@@ -332,6 +338,33 @@ def _piece(message: SubmitTasks, start: int, end: int) -> SubmitTasks:
         other_options=message.other_options,
         option_indices=message.option_indices[start:end],
     )
+
+
+def _without_actors(
+    pieces: list[Kept], placed: Callable[[ClientTaskId], bool]
+) -> Iterator[Kept]:
+    """The pieces with a want of its key for each actor that was made: what it knows no second run
+    would know."""
+    for message in pieces:
+        if not isinstance(message, SubmitTasks):
+            yield message
+            continue
+        choices = [message.options, *message.other_options]
+        are_actors = [choice is not None and choice.actor for choice in choices]
+        if not any(are_actors):
+            yield message
+            continue
+        start = 0
+        for place, key in enumerate(message.keys):
+            choice = message.option_indices[place] if message.option_indices else 0
+            number = ClientTaskId(message.first + place)
+            if are_actors[choice] and placed(number):
+                if start < place:
+                    yield _piece(message, start, place)
+                yield WantKey(number, key)
+                start = place + 1
+        if start < len(message.keys):
+            yield _piece(message, start, len(message.keys))
 
 
 def _needed_later(pieces: list[Kept], wanted: Numbers) -> dict[ClientTaskId, None]:

@@ -199,7 +199,7 @@ class ClientMachine(Returning):
         """End these wants now; what depends on them the scheduler will tell."""
         numbers = []
         for record in records:
-            if record.number in self.by_number:
+            if record.number in self.by_number and record.number not in self.unsaid:
                 numbers.append(record.number)
             self._cancel(record, reason or "unknown")
         if numbers:
