@@ -1,4 +1,4 @@
-"""A scheduler is killed and another is started at its address: clients go on with what they have."""
+"""A scheduler is killed and another takes its address: clients go on with what they have."""
 
 import asyncio
 import contextlib

@@ -207,7 +207,7 @@ class Belonging(Sending, ABC):
             self.is_away, self.status = False, "running"
         self._stop_looking()
         self.go_on(AWAY)
-        self._beat()
+        self._beat()  # after all that lives was said, which tells that it was all
         level = logging.DEBUG if self._is_quiet else logging.WARNING
         told = self.name, self.address, seconds
         _logger.log(level, "%s has found its scheduler at %s again, after %.1f s", *told)

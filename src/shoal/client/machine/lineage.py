@@ -125,7 +125,9 @@ class Lineage:
         self._codes = {code: payload for code, payload in self._codes.items() if code in used}
         self._detached = {number: None for number in self._detached if number in live}
         # A scheduler that does not know of a number does not confirm that it is cancelled.
-        self.cancelled = {n: said for n, said in self.cancelled.items() if n not in self._unconfirmed}
+        self.cancelled = {
+            n: said for n, said in self.cancelled.items() if n not in self._unconfirmed
+        }
         self._unconfirmed = dict.fromkeys(self.cancelled)
         self._ntasks = sum([_ntasks_of(message) for message in self._said])
         self._nbytes = sum([_nbytes_of(message) for message in self._said])
@@ -340,9 +342,7 @@ def _piece(message: SubmitTasks, start: int, end: int) -> SubmitTasks:
     )
 
 
-def _without_actors(
-    pieces: list[Kept], placed: Callable[[ClientTaskId], bool]
-) -> Iterator[Kept]:
+def _without_actors(pieces: list[Kept], placed: Callable[[ClientTaskId], bool]) -> Iterator[Kept]:
     """The pieces with a want of its key for each actor that was made: what it knows no second run
     would know."""
     for message in pieces:
