@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from shoal import config
 from shoal.client.members import Members
 from shoal.client.sending import Sending
 from shoal.comms import (
@@ -25,15 +26,17 @@ from shoal.comms import (
     OutcomeUnknown,
     PendingCalls,
     ProtocolError,
-    connect,
 )
+from shoal.comms.resuming import connect_resuming
+from shoal.comms.streams import Stream, tell_of_breaks
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import SchedulerToClient
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import ClientHeartbeat, Message, RegisterClient
+from shoal.protocol.streams import STREAM_WORDS
 
 _logger = logging.getLogger("shoal.client")
-_decoder: Final = Decoder(SchedulerToClient)
+_decoder: Final = Decoder(SchedulerToClient | STREAM_WORDS)
 
 PAUSE_SECONDS: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 2.0
@@ -84,13 +87,14 @@ class Belonging(Sending, ABC):
         """
         assert self.loop is not None
         end = self.loop.time() + timeout_seconds
-        connection = await connect(
+        connection = await connect_resuming(
             self.address,
             self.keyring,
             "client",
             _decoder,
             timeout_seconds=timeout_seconds,
             keep_trying=True,  # scripts start scheduler and client side by side
+            window_seconds=config.read(config.Comm).resume_seconds,
         )
         if self.calls is None:
             self.calls = PendingCalls(self.address)
@@ -99,6 +103,7 @@ class Belonging(Sending, ABC):
             self.connection = connection
         self._welcomed = self.loop.create_future()
         try:
+            tell_of_breaks(connection, _logger, "This client's")
             connection.start(self._on_messages, partial(self._on_end_of, connection))
             connection.send([self._introduction])
             async with asyncio.timeout_at(end):
@@ -143,6 +148,8 @@ class Belonging(Sending, ABC):
             with self.lock:
                 self.machine.say(ClientHeartbeat())
             self._pump()
+            if isinstance(self.connection, Stream):
+                self.connection.tell_received()
             self._heartbeat = self.loop.call_later(self._heartbeat_seconds, self._beat)
 
     # --- and in again ------------------------------------------------------------------------

@@ -227,6 +227,20 @@ class ReplicaExchange:
             line.fail(started_at, str(error))
             raise
 
+    async def is_refused(self, address: str, timeout_seconds: float) -> bool:
+        """Whether nobody listens at `address`, so that whoever did has died.
+
+        False if somebody does, and if that can't be found out in so much time.
+        """
+        try:
+            connection = await connect(
+                address, self._keyring, WORKER, self._decoder, timeout_seconds=timeout_seconds
+            )
+        except OSError as error:
+            return isinstance(error.__cause__, ConnectionRefusedError)
+        connection.abort()
+        return False
+
     def forget(self, address: str, why: str = "") -> None:
         """Drop the connection to a worker that has gone; requests under way fail.
 

@@ -52,6 +52,9 @@ class Connection(Protocol):
     def start(self, on_messages: OnMessages, on_closed: OnClosed) -> None:
         """Begin to receive.  To be called once; neither callback is called from inside it.
 
+        Whoever hands a socket's connection on to somebody else, in the midst of what it has
+        received, calls it again: all that follows is for those.
+
         Until then nothing is read, so neither messages nor the end of the peer are noticed.
         """
 

@@ -156,8 +156,15 @@ def scheduler_options(
     blocked_handlers: Sequence[str] | None,
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Options of `Scheduler`, where some have a parameter of the cluster's own."""
-    found: dict[str, Any] = {"dashboard_address": dashboard_address}
+    """Options of `Scheduler`, where some have a parameter of the cluster's own.
+
+    Nobody is waited for: what begins and ends with one process tree has no network to break.
+    """
+    found: dict[str, Any] = {
+        "dashboard_address": dashboard_address,
+        "resume_seconds": 0.0,
+        "client_resume_seconds": 0.0,
+    }
     if blocked_handlers is not None:
         found["blocked_handlers"] = list(blocked_handlers)
     return {**found, **options}

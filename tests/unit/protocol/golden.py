@@ -14,14 +14,17 @@ import msgspec
 
 from shoal.protocol.codec import encode
 from shoal.protocol.directions import SUBJECTS
-from shoal.protocol.messages import Message, Part
+from shoal.protocol.messages import Part
+from shoal.protocol.streams import STREAM_WORDS
 
 FILE = Path(__file__).with_name("messages.hex")
 
 
-def classes() -> dict[str, type[Message]]:
-    """Every message of the dictionary by its name, in the order of the tags."""
+def classes() -> dict[str, type[msgspec.Struct]]:
+    """Every message of the dictionary by its name, in the order of the tags, and each word of
+    streams."""
     found = {kind.__name__: kind for subject in SUBJECTS for table in subject for kind in table}
+    found |= {kind.__name__: kind for kind in typing.get_args(STREAM_WORDS)}
     return dict(sorted(found.items(), key=lambda item: item[1].__struct_config__.tag))
 
 

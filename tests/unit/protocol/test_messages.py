@@ -10,6 +10,7 @@ from shoal.protocol.answers import Answer, answer
 from shoal.protocol.codec import Decoder, encode
 from shoal.protocol.directions import ANSWERS, answered
 from shoal.protocol.messages import Message, RunTask
+from shoal.protocol.streams import STREAM_WORDS
 from tests.unit.protocol import golden
 
 UNIONS = {
@@ -22,7 +23,7 @@ UNIONS = {
         "ToWorkerFromPeer",
         "FromWorkerToPeer",
     )
-}
+} | {"streams": STREAM_WORDS}
 
 
 @pytest.mark.parametrize(("name", "said"), list(golden.lines()))

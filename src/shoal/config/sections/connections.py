@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from shoal.config.base import Positive, Settings
+from shoal.config.base import AtLeastZero, Positive, Settings
 from shoal.units import GIB
 
 
@@ -22,6 +22,10 @@ class Comm(Settings, frozen=True, kw_only=True):
     silence_seconds: Annotated[float, Positive] = 15.0
     """A peer whose machine doesn't answer the system for this long is lost (TCP's keep-alive and
     user time-out)."""
+
+    resume_seconds: Annotated[float, AtLeastZero] = 60.0
+    """How long a worker or client tries to get back to its scheduler after their connection broke,
+    if that has as much patience; 0: not at all."""
 
     backlog: Annotated[int, Positive] = 2048
     """Connections that wait to be accepted."""

@@ -45,6 +45,13 @@ class Scheduler(Settings, frozen=True, kw_only=True):
     worker_ttl_seconds: Annotated[float, Positive] | None = 300.0
     """A worker that gives no sign of life for this long is lost; off: never."""
 
+    resume_seconds: Annotated[float, AtLeastZero] = 10.0
+    """A worker whose connection broke may come back for so long, as if nothing had happened; if
+    its process is found to be dead it is lost at once.  A cluster in one process tree has 0."""
+
+    client_resume_seconds: Annotated[float, AtLeastZero] = 10.0
+    """The same for clients, whose processes can't be looked for."""
+
     pipe_seconds: Annotated[float, AtLeastZero] = 0.001
     """Expected work kept at each worker beyond its saturation, so that short tasks don't starve."""
 

@@ -10,11 +10,13 @@ from typing import Any, Protocol
 
 from shoal.comms import Connection, PendingCalls
 from shoal.comms.exchange import ReplicaExchange
+from shoal.comms.resumable import AcceptedStream
 from shoal.observe.logs import RecentLogs
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
 from shoal.protocol.plugins import Plugin
 from shoal.protocol.questions import Identity
 from shoal.protocol.running import Outcome
+from shoal.protocol.streams import BeginStream, ResumeStream
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
 
@@ -115,6 +117,15 @@ class Hearing(Protocol):
 
     def client_joined(self, peer: Any, message: RegisterClient) -> Client:
         """A client has said who it is."""
+
+    def carry_stream(self, peer: Any, word: BeginStream | ResumeStream) -> None:
+        """A connection begins by saying that it carries a stream."""
+
+    def peer_broken(self, peer: Any, stream: AcceptedStream) -> None:
+        """The connection beneath a peer's stream has broken, and may be replaced."""
+
+    def peer_resumed(self, peer: Any) -> None:
+        """It has been replaced."""
 
     def peer_lost(self, peer: Any, reason: Exception | None) -> None:
         """A connection has ended."""

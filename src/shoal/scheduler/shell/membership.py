@@ -11,8 +11,10 @@ from shoal.comms import ProtocolError
 from shoal.comms.exchange import ReplicaExchange
 from shoal.observe.reasons import RESTARTED
 from shoal.protocol.messages import RegisterClient, RegisterWorker
+from shoal.protocol.streams import BeginStream, ResumeStream
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import NO_WORKER, QUEUED, WAITING, Client, Worker
+from shoal.scheduler.shell.breaks import Breaks
 from shoal.scheduler.shell.host import Beginning
 from shoal.scheduler.shell.peers import Peer
 from shoal.scheduler.shell.plugins import Plugins
@@ -38,6 +40,7 @@ class Membership:
         validate: bool,
         close_soon: Callable[[str], None],
         plugins: Plugins,
+        breaks: Breaks,
     ) -> None:
         """Nobody is admitted before `open`; the rest is as for `Stepping`.
 
@@ -47,9 +50,12 @@ class Membership:
             validate: check every invariant after every step.
             close_soon: closes the service, for a reason.
             plugins: are told of who comes and goes.
+            breaks: knows of those whose connection has broken.
         """
         self.operations = operations
         self._plugins = plugins
+        self._breaks = breaks
+        self.peer_broken, self.peer_resumed = breaks.broken, breaks.resumed
         self._machine = machine
         self._peers: dict[Worker | Client, Peer] = {}
         self._strangers: dict[Peer, None] = {}  # connected, but not registered yet
@@ -70,11 +76,13 @@ class Membership:
     def open(self, exchange: ReplicaExchange) -> None:
         """Admit peers from now on; `exchange` has connections to workers of its own."""
         self._exchange = exchange
+        self._breaks.open(exchange)
         self.stepping.open()
 
     def close(self) -> None:
         """Admit nobody any more, and step no more."""
         self.stepping.close()
+        self._breaks.close()
         if self._stranding is not None:
             self._stranding.cancel()
 
@@ -139,6 +147,11 @@ class Membership:
         self._plugins.client_came(client)
         logger.info("%s has connected", client.name)
         return client
+
+    def carry_stream(self, peer: Peer, word: BeginStream | ResumeStream) -> None:
+        """A connection carries a stream: its own, or that of somebody who comes back."""
+        if self._breaks.carry(peer, word):
+            self._strangers.pop(peer, None)
 
     def peer_lost(self, peer: Peer, reason: Exception | None) -> None:
         """A connection has ended."""

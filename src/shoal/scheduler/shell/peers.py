@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from shoal.comms import Connection, FrameTooLarge, PendingCalls, ProtocolError
 from shoal.comms.lending import Lent
+from shoal.comms.resumable import AcceptedStream
 from shoal.errors import NameTaken
 from shoal.protocol import answers
 from shoal.protocol.exceptions import to_failure
@@ -22,6 +24,7 @@ from shoal.protocol.messages import (
     Shutdown,
     WorkerHeartbeat,
 )
+from shoal.protocol.streams import BeginStream, ResumeStream
 from shoal.protocol.topics import TopicEvent
 from shoal.scheduler.machine.table import FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.model.entities import Client, Worker
@@ -126,6 +129,9 @@ class Peer:
     def _on_messages(self, messages: list[msgspec.Struct], buffers: list[Any]) -> None:
         entity = self.entity
         if entity is None:
+            if buffers and isinstance(messages[0], (BeginStream, ResumeStream)):
+                self._scheduler.carry_stream(self, messages[0])
+                return
             if self._lent is None and type(messages[0]) in SAID_BY_PROGRAMS:
                 self._lent = self._lend()
             if self._lent is not None:
@@ -184,6 +190,13 @@ class Peer:
             f"{self.connection.peer_address} began with {type(message).__name__}, "
             "and not by saying who it is"
         )
+
+    def carried_by(self, stream: AcceptedStream) -> None:
+        """What was our connection carries a stream, by which the peer is heard from now on."""
+        self.connection = stream
+        stream.on_broken = partial(self._scheduler.peer_broken, self, stream)
+        stream.on_resumed = partial(self._scheduler.peer_resumed, self)
+        stream.start(self._on_messages, self._on_closed)
 
     def admit(self, message: RegisterWorker) -> None:
         """A worker that had to wait is registered now, and heard."""

@@ -38,8 +38,10 @@ from shoal.protocol.freestanding import ON_SOCKETS
 from shoal.protocol.handshake import CLIENT, WORKER, Keyring
 from shoal.protocol.messages import Shutdown
 from shoal.protocol.questions import Identity
+from shoal.protocol.streams import STREAM_WORDS
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Worker
+from shoal.scheduler.shell.breaks import Breaks
 from shoal.scheduler.shell.host import Asker
 from shoal.scheduler.shell.idling import IdleWatch
 from shoal.scheduler.shell.looks import Looks
@@ -59,8 +61,10 @@ TEARDOWN_SECONDS_MAX: Final = 30.0
 """What a scheduler gives its plugins and preloads, if nobody who ends it gives them less."""
 
 DECODER_BY_ROLE: Final[Mapping[str, Decoder]] = {
-    CLIENT: Decoder(ClientToScheduler | ON_SOCKETS, Shutdown),
-    WORKER: Decoder(WorkerToScheduler, lambda why: Shutdown(f"{NOT_UNDERSTOOD}: {why}")),
+    CLIENT: Decoder(ClientToScheduler | ON_SOCKETS | STREAM_WORDS, Shutdown),
+    WORKER: Decoder(
+        WorkerToScheduler | STREAM_WORDS, lambda why: Shutdown(f"{NOT_UNDERSTOOD}: {why}")
+    ),
 }
 
 
@@ -103,6 +107,8 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         contact_address: str | None = None,
         validate: bool | None = None,
         worker_saturation: float | None = None,
+        resume_seconds: float | str | None = None,
+        client_resume_seconds: float | str | None = None,
         services: Mapping[str, int] | None = None,
         dashboard_address: str | int | None = None,
         dashboard: bool | None = None,
@@ -128,6 +134,8 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
             contact_address: what others are told to connect to, where that differs.
             validate: check every invariant after every step; slow, for tests.
             worker_saturation: runs out at once per thread.
+            resume_seconds, client_resume_seconds: how long a worker, or a client, may take to come
+                back after its connection broke; 0: it is lost at once.
             services: what else this process serves, by port; clients are told.
             dashboard_address: where to serve the web page: ":8787" (our host, and this port or the
                 next that is free), "127.0.0.1:0" (any free port), or None for none.
@@ -143,6 +151,8 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
             idle_timeout_seconds=idle_timeout,
             contact_address=contact_address,
             validate=validate,
+            resume_seconds=resume_seconds,
+            client_resume_seconds=client_resume_seconds,
         )
         self.idle_timeout, self.validate = wanted.idle_timeout_seconds, wanted.validate
         self.contact_address = wanted.contact_address
@@ -169,6 +179,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         self.membership = Membership(
             self.machine, self.operations, validate=wanted.validate, close_soon=self.close_soon,
             plugins=self.hooks,
+            breaks=Breaks({WORKER: wanted.resume_seconds, CLIENT: wanted.client_resume_seconds}),
         )  # fmt: skip
 
     def __await__(self) -> Generator[Any, None, Self]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from shoal.comms import CommClosedError, Connection, ProtocolError, connect
+from shoal import config
+from shoal.comms import CommClosedError, Connection, ProtocolError
 from shoal.comms.calls import PendingCalls
 from shoal.comms.endpoints import RETRY_SECONDS_MAX, RETRY_SECONDS_MIN
+from shoal.comms.resuming import connect_resuming
+from shoal.comms.streams import Stream, tell_of_breaks
 from shoal.observe.reasons import NOT_UNDERSTOOD
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.codec import Decoder
@@ -18,9 +22,14 @@ from shoal.protocol.directions import SchedulerToWorker, answered
 from shoal.protocol.exceptions import from_failure
 from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import Message, WorkerLeaving
+from shoal.protocol.streams import STREAM_WORDS
 from shoal.worker.shell.errors import NotUnderstood, SchedulerSilent, WorkerRefused
 
-_decoder: Final = Decoder(SchedulerToWorker, lambda why: WorkerLeaving(f"{NOT_UNDERSTOOD}: {why}"))
+logger = logging.getLogger("shoal.worker")
+
+_decoder: Final = Decoder(
+    SchedulerToWorker | STREAM_WORDS, lambda why: WorkerLeaving(f"{NOT_UNDERSTOOD}: {why}")
+)
 
 
 class SchedulerLink:
@@ -93,13 +102,14 @@ class SchedulerLink:
     ) -> None:
         """One connection, and what the scheduler says on it; see `open`."""
         loop = asyncio.get_running_loop()
-        connection = await connect(
+        connection = await connect_resuming(
             self.address,
             self._keyring,
             "worker",
             _decoder,
             timeout_seconds=max(0.0, deadline - loop.time()),
             keep_trying=keep_trying,
+            window_seconds=config.read(config.Comm).resume_seconds,
         )
         welcomed: asyncio.Future[None] = loop.create_future()
         self._connection, self._welcomed = connection, welcomed
@@ -126,6 +136,7 @@ class SchedulerLink:
                 broken.__cause__ = reason
                 welcomed.set_exception(broken)
 
+        tell_of_breaks(connection, logger, "This worker's")
         connection.start(on_messages, on_closed)
         try:
             connection.send([registration()])
@@ -162,6 +173,11 @@ class SchedulerLink:
         connection = self._connection
         if connection is not None and not connection.closed:
             connection.send(messages)
+
+    def tell_received(self) -> None:
+        """If what the scheduler says is kept for a break, say how much of it has arrived."""
+        if isinstance(self._connection, Stream):
+            self._connection.tell_received()
 
     def sender(self) -> Callable[[Sequence[msgspec.Struct]], None]:
         """What sends on the connection that is there now, and never on a later one."""
