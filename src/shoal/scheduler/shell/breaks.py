@@ -21,7 +21,10 @@ from shoal.scheduler.shell.peers import Peer
 logger = logging.getLogger("shoal.scheduler")
 
 LOOK_SECONDS: Final = 2.0
-"""How long a worker may take to let us in; longer, and only its window tells."""
+"""How long a worker may take to let us in; whether it is dead is not known then."""
+PAUSE_SECONDS_MIN: Final = 0.25
+PAUSE_SECONDS_MAX: Final = 2.0
+"""Between two such looks at a worker that may live, as long as its connection is broken."""
 
 
 class Breaks:
@@ -72,11 +75,15 @@ class Breaks:
             look.add_done_callback(self._looking.pop)
 
     async def _look_for(self, worker: Worker, stream: AcceptedStream) -> None:
-        """End `stream` if the process of `worker` is gone."""
+        """End `stream` once the process of `worker` is gone, which may be later than the break."""
         assert self._exchange is not None
-        nbreaks = stream.nbreaks
-        is_gone = await self._exchange.is_refused(worker.address, LOOK_SECONDS)
-        if is_gone and stream.nbreaks == nbreaks:  # else this is about another break than the last
+        nbreaks, pause_seconds = stream.nbreaks, PAUSE_SECONDS_MIN
+        while not await self._exchange.is_refused(worker.address, LOOK_SECONDS):
+            await asyncio.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, PAUSE_SECONDS_MAX)
+            if not stream.is_broken or stream.nbreaks != nbreaks:
+                return
+        if stream.nbreaks == nbreaks:  # else what was found out is about another break than this
             stream.give_up()
 
     def resumed(self, peer: Peer) -> None:
