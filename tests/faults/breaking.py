@@ -43,6 +43,10 @@ class Passage:
         await asyncio.gather(*self._pumps, return_exceptions=True)
         await self._server.wait_closed()
 
+    def lead_to(self, target: str) -> None:
+        """Whoever comes from now on is led there."""
+        self._target = target
+
     def close(self) -> None:
         """Break all that pass, and let nobody in any more."""
         self._server.close()

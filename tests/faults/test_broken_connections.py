@@ -130,3 +130,27 @@ def test_a_worker_that_does_not_come_back_in_time_is_lost() -> None:
             await lonely.close()
 
     asyncio.run(main())
+
+
+def test_another_scheduler_at_the_address_knows_no_stream_and_takes_the_worker_as_a_new_one() -> (
+    None
+):
+    """Long before the worker would have given up to come back to the first."""
+
+    async def main() -> None:
+        async with (
+            asyncio.timeout(40),
+            passage_to(resume_seconds=600.0) as (first, passage),
+            Scheduler(token=first.token, validate=True) as second,
+            Worker(
+                passage.address, nthreads=1, token=first.token, reconnect_seconds=600.0
+            ) as worker,
+            Client(second.address, asynchronous=True) as client,
+        ):
+            passage.lead_to(second.address)
+            passage.reset()
+            await client.wait_for_workers(1)
+            assert await client.submit(double, 2) == 4
+            assert list(second.machine.state.workers) == [worker.address]
+
+    asyncio.run(main())
