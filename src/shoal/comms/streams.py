@@ -95,7 +95,7 @@ class Stream(ABC):
         return self._sent.nbytes if carrier is None else carrier.unsent_nbytes
 
     def send(self, messages: Sequence[msgspec.Struct]) -> None:
-        """See `Connection.send`.  Cost: 0.5 us more than without a stream."""
+        """See `Connection.send`.  Cost: 1 us more than without a stream."""
         body = encode(messages)
         nbytes = len(body)
         if nbytes > self._limits.body_bytes_max:
@@ -104,7 +104,7 @@ class Stream(ABC):
             if self.closed:
                 self._refuse()
                 return
-            is_due = self._sent.keep(KeptFrame(len(messages), nbytes, body))
+            is_due = self._sent.keep((len(messages), nbytes, body, None, ()))
             carrier = self._carrier
             if carrier is None:
                 self._see_whether_all_is_kept()
@@ -126,7 +126,7 @@ class Stream(ABC):
             if self.closed:
                 self._refuse()
                 return
-            is_due = self._sent.keep(KeptFrame(1, nbytes, b"", message, buffers))
+            is_due = self._sent.keep((1, nbytes, b"", message, buffers))
             carrier = self._carrier
             if carrier is None:
                 self._see_whether_all_is_kept()
@@ -261,11 +261,11 @@ class Stream(ABC):
         with contextlib.suppress(CommClosedError):  # this one has broken already
             for word in first:
                 carrier.send_with_buffers(word, MARK)
-            for frame in lacking:
-                if frame.message is None:
-                    carrier.send((), frame.body)
+            for _, _, body, message, buffers in lacking:
+                if message is None:
+                    carrier.send((), body)
                 else:
-                    carrier.send_with_buffers(frame.message, frame.buffers)
+                    carrier.send_with_buffers(message, buffers)
         self._carrier = carrier
 
     def _resumed(self, carrier: Carrier) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -23,14 +23,9 @@ FRAME_BYTES: Final = 1 << 12
 """What a frame counts for beside its bytes in that: 256 small ones are asked about as well."""
 
 
-class KeptFrame(NamedTuple):
-    """One frame as it was sent; with buffers it has one message, whose body isn't kept."""
-
-    nmessages: int
-    nbytes: int
-    body: bytes
-    message: msgspec.Struct | None = None
-    buffers: Sequence[Buffer] = ()
+KeptFrame: TypeAlias = "tuple[int, int, bytes, msgspec.Struct | None, Sequence[Buffer]]"
+"""One frame as it was sent: how many messages, its bytes, its body; or, if it has buffers, its one
+message and those.  A plain tuple, as one is made for each frame."""
 
 
 class Unacknowledged:
@@ -62,8 +57,8 @@ class Unacknowledged:
 
         Cost: 0.2 us.
         """
-        nbytes = frame.nbytes
-        self.nsent += frame.nmessages
+        nbytes = frame[1]
+        self.nsent += frame[0]
         self.nbytes += nbytes
         self._frames.append(frame)
         if self.nbytes > self._bytes_max:
@@ -94,10 +89,10 @@ class Unacknowledged:
             )
         self.nacknowledged = nreceived
         frames = self._frames
-        while frames and self._first + frames[0].nmessages <= nreceived:
-            frame = frames.popleft()
-            self._first += frame.nmessages
-            self.nbytes -= frame.nbytes
+        while frames and self._first + frames[0][0] <= nreceived:
+            nmessages, nbytes, *_ = frames.popleft()
+            self._first += nmessages
+            self.nbytes -= nbytes
 
     def lacking(self, nreceived: int) -> list[KeptFrame] | None:
         """What to send again to a side that has so many messages; None if that is impossible.

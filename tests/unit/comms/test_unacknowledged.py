@@ -7,7 +7,7 @@ from shoal.protocol.framing import ProtocolError
 
 
 def frame(nmessages: int = 1, nbytes: int = 10) -> KeptFrame:
-    return KeptFrame(nmessages, nbytes, b"x")
+    return (nmessages, nbytes, b"x", None, ())
 
 
 def test_what_lacks_is_what_was_sent_after_what_has_arrived() -> None:

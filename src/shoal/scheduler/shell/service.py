@@ -145,15 +145,11 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         """
         self.preloads = preloads_of(self, preload, preload_argv)
         wanted, self.settings = settings_of(
-            allowed_failures=allowed_failures,
-            worker_ttl_seconds=worker_ttl,
-            worker_saturation=worker_saturation,
-            idle_timeout_seconds=idle_timeout,
-            contact_address=contact_address,
-            validate=validate,
-            resume_seconds=resume_seconds,
+            allowed_failures=allowed_failures, worker_ttl_seconds=worker_ttl, validate=validate,
+            worker_saturation=worker_saturation, idle_timeout_seconds=idle_timeout,
+            contact_address=contact_address, resume_seconds=resume_seconds,
             client_resume_seconds=client_resume_seconds,
-        )
+        )  # fmt: skip
         self.idle_timeout, self.validate = wanted.idle_timeout_seconds, wanted.validate
         self.contact_address = wanted.contact_address
         self.services = dict(services or {})
