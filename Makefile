@@ -16,6 +16,7 @@ endif
 endif
 
 SEEDS ?= 10000
+MINUTES ?= 30
 suites = $(wildcard $(addprefix tests/,$(1)))
 
 # $(call need,MODULES,EXTRA): what a target uses beyond `test`, installed unless it is there.
@@ -24,7 +25,7 @@ need = $(PYTHON) -c 'import sys; from importlib.util import find_spec; \
 		$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[$(2)]'
 
 .DEFAULT_GOAL := help
-.PHONY: help check format lint types imports tidy test sim bench demo accept downstream clean
+.PHONY: help check format lint types imports tidy test sim faults soak bench demo accept downstream clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -52,6 +53,12 @@ test: $(READY)  ## the cheap promises, then every test; each suite says what it 
 
 sim: $(READY)  ## the simulator, SEEDS=10000
 	$(PYTHON) -m shoal.sim --seeds $(SEEDS)
+
+faults: $(READY)  ## the table of 61 faults: what is promised, and whether it holds
+	$(PYTHON) -m tests.faults
+
+soak: $(READY)  ## steady work with faults on, MINUTES=30
+	$(PYTHON) -m tests.faults.soak --minutes $(MINUTES)
 
 bench: $(READY)  ## compare with the released distributed and a process pool
 	$(PYTHON) benchmarks/compare.py

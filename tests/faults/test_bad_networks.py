@@ -1,0 +1,210 @@
+"""Networks that lose what is said, one way or both, or are slow; and peers that never answer.
+
+Where a connection would take a shorter way on one machine, processes are on machines of their own.
+"""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from shoal import Client, wait
+from tests.faults.kit.ends import length, until, whole
+from tests.faults.kit.limits import needs_networks
+from tests.faults.kit.networks import Network
+from tests.faults.kit.proxy import Proxy
+from tests.faults.kit.roles import Cast, free_port
+from tests.faults.table import of_fault
+
+NBYTES = 2_000_000
+SECONDS_MAX = 20.0
+PROGRESS_SECONDS_MAX = 15.0
+SILENCE_SECONDS = 2.0
+SILENCE = {"DASK_SHOAL__COMM__SILENCE_SECONDS": str(SILENCE_SECONDS)}
+
+
+# ---- a machine that is cut off
+
+
+@contextmanager
+def two_machines(stage: Path) -> Iterator[tuple[Client, Network, dict[str, str]]]:
+    """A scheduler here, a worker on each of two other machines; the workers' addresses by name."""
+    with Network("a", "b") as network, Cast(stage) as cast:
+        _, address = cast.scheduler(host=network.host, **SILENCE)
+        workers = {}
+        for name in ("a", "b"):
+            options = ("--name", name)
+            inside = {"host": network.address_of(name), "inside": network.inside(name)}
+            _, workers[name] = cast.worker(address, *options, **inside, **SILENCE)
+        with cast.client(address) as client:
+            yield client, network, workers
+            network.join("a")
+        for role in cast.roles:
+            if role.name == "worker" and not role.is_alive:
+                role.end()  # the one that was cut off
+        assert cast.complaints("scheduler", "worker") == []
+
+
+@needs_networks
+def test_what_a_worker_held_that_is_cut_off_is_computed_again_elsewhere(tmp_path: Path) -> None:
+    with two_machines(tmp_path) as (client, network, workers):
+        value = client.submit(whole, NBYTES, workers=[workers["a"]], allow_other_workers=True)
+        wait(value, timeout=SECONDS_MAX)
+        network.cut("a")
+        began_at = monotonic()
+        total = client.submit(length, value, workers=[workers["b"]])
+        assert total.result(timeout=2 * PROGRESS_SECONDS_MAX) == NBYTES
+        assert monotonic() - began_at < PROGRESS_SECONDS_MAX
+
+
+@of_fault("F13")
+@needs_networks
+def test_a_worker_that_is_cut_off_is_given_up_in_time_and_comes_back_with_its_data(
+    tmp_path: Path,
+) -> None:
+    with two_machines(tmp_path) as (client, network, workers):
+        value = client.submit(whole, NBYTES, workers=[workers["a"]], key="held")
+        wait(value, timeout=SECONDS_MAX)
+        network.cut("a")
+        until(lambda: len(client.scheduler_info()["workers"]) == 1, PROGRESS_SECONDS_MAX)
+        network.join("a")
+        client.wait_for_workers(2, timeout=PROGRESS_SECONDS_MAX)
+        total = client.submit(length, value, workers=[workers["b"]])
+        assert total.result(timeout=SECONDS_MAX) == NBYTES
+        assert client.who_has(value)[value.key][0] == workers["a"]
+
+
+# ---- what is said is lost
+
+
+@contextmanager
+def behind_a_proxy(stage: Path) -> Iterator[tuple[Client, Proxy, str]]:
+    """Two workers, one of which reaches its scheduler by way of a proxy; and its address."""
+    with Cast(stage) as cast:
+        _, address = cast.scheduler()
+        with Proxy(address) as proxy:
+            _, beyond = cast.worker(proxy.address, "--no-nanny", "--name", "beyond")
+            cast.worker(address, "--no-nanny", "--name", "near")
+            with cast.client(address) as client:
+                yield client, proxy, beyond
+                proxy.mend()
+        assert cast.complaints("scheduler", "worker") == []
+
+
+@of_fault("F14")
+def test_a_worker_of_which_nothing_is_heard_is_given_up_in_time(tmp_path: Path) -> None:
+    """It hears all that is said to it."""
+    with behind_a_proxy(tmp_path) as (client, proxy, beyond):
+        proxy.set(proxy.there, is_swallowed=True)
+        task = client.submit(sum, [1, 2], workers=[beyond], allow_other_workers=True)
+        assert task.result(timeout=PROGRESS_SECONDS_MAX) == 3
+
+
+@of_fault("F14")
+def test_a_worker_that_hears_nothing_is_given_up_in_time(tmp_path: Path) -> None:
+    """It is heard all the time."""
+    with behind_a_proxy(tmp_path) as (client, proxy, beyond):
+        proxy.set(proxy.back, is_swallowed=True)
+        task = client.submit(sum, [1, 2], workers=[beyond], allow_other_workers=True)
+        assert task.result(timeout=PROGRESS_SECONDS_MAX) == 3
+
+
+@of_fault("F17")
+def test_a_scheduler_that_has_vanished_is_noticed_by_worker_and_client(tmp_path: Path) -> None:
+    """Nothing tells them of it: their connections are as good as ever."""
+    with Cast(tmp_path) as cast:
+        _, address = cast.scheduler()
+        with Proxy(address) as proxy:
+            worker, _ = cast.worker(proxy.address, "--no-nanny")
+            with cast.client(proxy.address) as client:
+                assert client.submit(sum, [1, 2]).result(timeout=SECONDS_MAX) == 3
+                proxy.forget_far_ends()
+                proxy.is_refusing = True
+                began_at = monotonic()
+                with pytest.raises(OSError, match="scheduler"):
+                    client.submit(sum, [1, 2, 3]).result(timeout=2 * PROGRESS_SECONDS_MAX)
+                assert monotonic() - began_at < PROGRESS_SECONDS_MAX
+                worker.end(PROGRESS_SECONDS_MAX)
+        assert cast.complaints("scheduler", "worker") == []
+
+
+# ---- workers that do not reach each other
+
+
+@contextmanager
+def a_holder_behind_a_proxy(stage: Path) -> Iterator[tuple[Client, Proxy, str]]:
+    """Two workers, one of which peers reach by way of a proxy; and the address of the other."""
+    port = free_port()
+    with Cast(stage) as cast, Proxy(f"tcp://127.0.0.1:{port}") as proxy:
+        _, address = cast.scheduler()
+        place = ("--worker-port", str(port), "--contact-address", proxy.address)
+        cast.worker(address, "--no-nanny", *place)
+        _, reader = cast.worker(address, "--no-nanny")
+        with cast.client(address) as client:
+            yield client, proxy, reader
+            proxy.mend()
+        assert cast.complaints("worker") == []
+
+
+def seconds_to_use(client: Client, holder: str, reader: str, seconds_max: float) -> float:
+    """How long it takes until a result of `holder` has been used where it is not."""
+    value = client.submit(whole, NBYTES, workers=[holder], allow_other_workers=True, pure=False)
+    wait(value, timeout=SECONDS_MAX)
+    began_at = monotonic()
+    total = client.submit(
+        length, value, workers=[reader], allow_other_workers=True, pure=False
+    ).result(timeout=seconds_max)
+    assert total == NBYTES
+    return monotonic() - began_at
+
+
+def test_a_peer_that_refuses_all_who_dial_costs_a_moment(tmp_path: Path) -> None:
+    with a_holder_behind_a_proxy(tmp_path) as (client, proxy, reader):
+        proxy.is_refusing = True
+        assert seconds_to_use(client, proxy.address, reader, SECONDS_MAX) < PROGRESS_SECONDS_MAX
+
+
+@of_fault("F15")
+@pytest.mark.timeout(120)
+def test_a_peer_that_does_not_answer_costs_fifteen_seconds_at_most(tmp_path: Path) -> None:
+    """It takes what is said, and does nothing."""
+    with a_holder_behind_a_proxy(tmp_path) as (client, proxy, reader):
+        assert seconds_to_use(client, proxy.address, reader, SECONDS_MAX) < SECONDS_MAX
+        proxy.set(proxy.back, is_swallowed=True)
+        seconds = seconds_to_use(client, proxy.address, reader, 4 * PROGRESS_SECONDS_MAX)
+        assert seconds < PROGRESS_SECONDS_MAX
+
+
+def test_a_slow_link_takes_its_time_and_gives_the_right_result(tmp_path: Path) -> None:
+    """Of late pieces, in single bytes at first, and then of a quarter of what it could be."""
+    with a_holder_behind_a_proxy(tmp_path) as (client, proxy, reader):
+        proxy.set(proxy.back, is_split=True, delay_seconds=0.05)
+        proxy.set(proxy.there, is_split=True, delay_seconds=0.05)
+        dialled = seconds_to_use(client, proxy.address, reader, 2 * SECONDS_MAX)
+        assert dialled < 2 * SECONDS_MAX
+        proxy.mend()
+        proxy.set(proxy.back, bytes_per_second=NBYTES)
+        assert seconds_to_use(client, proxy.address, reader, SECONDS_MAX) >= 0.5
+
+
+@of_fault("F16")
+@pytest.mark.timeout(120)
+def test_a_link_that_drips_is_given_up(tmp_path: Path) -> None:
+    with a_holder_behind_a_proxy(tmp_path) as (client, proxy, reader):
+        proxy.set(proxy.back, bytes_per_second=1_000)
+        seconds = seconds_to_use(client, proxy.address, reader, 4 * PROGRESS_SECONDS_MAX)
+        assert seconds < PROGRESS_SECONDS_MAX
+
+
+# ---- nobody ever answers
+
+
+def test_a_client_waits_for_who_never_speaks_as_long_as_it_was_told_to() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        began_at = monotonic()
+        with pytest.raises(OSError, match=r"127\.0\.0\.1"):
+            Client(f"tcp://127.0.0.1:{mute.getsockname()[1]}", timeout=1)
+        assert monotonic() - began_at < 3
