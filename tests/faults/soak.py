@@ -81,6 +81,7 @@ def soak(seconds: float, seed: int, folder: Path) -> Soak:
                 if len(told.complaints) > 5 or monotonic() - began_at >= seconds:
                     break
         told.trouble = str(trouble)
+        told.complaints += trouble.complaints
         told.complaints += baseline.complaints(BACK_SECONDS_MAX)
     told.seconds = monotonic() - began_at
     told.complaints += stage.complaints

@@ -72,6 +72,7 @@ def storm(kind: str, seed: int, seconds: float, folder: Path) -> Storm:
                 if wrong or monotonic() >= ends_at:
                     break
         told.nkills = trouble.counts["kill"]
+        told.complaints += trouble.complaints
         if not told.complaints:
             told.complaints += baseline.complaints(BACK_SECONDS_MAX)
     told.complaints += stage.complaints

@@ -20,6 +20,7 @@ from tests.faults.kit.roles import Cast, free_port
 from tests.faults.table import of_fault
 
 NBYTES = 2_000_000
+FEW_NBYTES = 5_000
 SECONDS_MAX = 20.0
 PROGRESS_SECONDS_MAX = 15.0
 SILENCE_SECONDS = 2.0
@@ -42,10 +43,7 @@ def two_machines(stage: Path) -> Iterator[tuple[Client, Network, dict[str, str]]
         with cast.client(address) as client:
             yield client, network, workers
             network.join("a")
-        for role in cast.roles:
-            if role.name == "worker" and not role.is_alive:
-                role.end()  # the one that was cut off
-        assert cast.complaints("scheduler", "worker") == []
+        assert cast.complaints("scheduler", "[Ww]orker") == []
 
 
 @needs_networks
@@ -91,7 +89,7 @@ def behind_a_proxy(stage: Path) -> Iterator[tuple[Client, Proxy, str]]:
             with cast.client(address) as client:
                 yield client, proxy, beyond
                 proxy.mend()
-        assert cast.complaints("scheduler", "worker") == []
+        assert cast.complaints("scheduler", "[Ww]orker") == []
 
 
 @of_fault("F14")
@@ -122,13 +120,13 @@ def test_a_scheduler_that_has_vanished_is_noticed_by_worker_and_client(tmp_path:
             with cast.client(proxy.address) as client:
                 assert client.submit(sum, [1, 2]).result(timeout=SECONDS_MAX) == 3
                 proxy.forget_far_ends()
-                proxy.is_refusing = True
+                proxy.refuse()
                 began_at = monotonic()
                 with pytest.raises(OSError, match="scheduler"):
                     client.submit(sum, [1, 2, 3]).result(timeout=2 * PROGRESS_SECONDS_MAX)
                 assert monotonic() - began_at < PROGRESS_SECONDS_MAX
                 worker.end(PROGRESS_SECONDS_MAX)
-        assert cast.complaints("scheduler", "worker") == []
+        assert cast.complaints("scheduler", "[Ww]orker") == []
 
 
 # ---- workers that do not reach each other
@@ -146,24 +144,26 @@ def a_holder_behind_a_proxy(stage: Path) -> Iterator[tuple[Client, Proxy, str]]:
         with cast.client(address) as client:
             yield client, proxy, reader
             proxy.mend()
-        assert cast.complaints("worker") == []
+        assert cast.complaints("[Ww]orker") == []
 
 
-def seconds_to_use(client: Client, holder: str, reader: str, seconds_max: float) -> float:
+def seconds_to_use(
+    client: Client, holder: str, reader: str, seconds_max: float, nbytes: int = NBYTES
+) -> float:
     """How long it takes until a result of `holder` has been used where it is not."""
-    value = client.submit(whole, NBYTES, workers=[holder], allow_other_workers=True, pure=False)
+    value = client.submit(whole, nbytes, workers=[holder], allow_other_workers=True, pure=False)
     wait(value, timeout=SECONDS_MAX)
     began_at = monotonic()
     total = client.submit(
         length, value, workers=[reader], allow_other_workers=True, pure=False
     ).result(timeout=seconds_max)
-    assert total == NBYTES
+    assert total == nbytes
     return monotonic() - began_at
 
 
 def test_a_peer_that_refuses_all_who_dial_costs_a_moment(tmp_path: Path) -> None:
     with a_holder_behind_a_proxy(tmp_path) as (client, proxy, reader):
-        proxy.is_refusing = True
+        proxy.refuse()
         assert seconds_to_use(client, proxy.address, reader, SECONDS_MAX) < PROGRESS_SECONDS_MAX
 
 
@@ -183,8 +183,7 @@ def test_a_slow_link_takes_its_time_and_gives_the_right_result(tmp_path: Path) -
     with a_holder_behind_a_proxy(tmp_path) as (client, proxy, reader):
         proxy.set(proxy.back, is_split=True, delay_seconds=0.05)
         proxy.set(proxy.there, is_split=True, delay_seconds=0.05)
-        dialled = seconds_to_use(client, proxy.address, reader, 2 * SECONDS_MAX)
-        assert dialled < 2 * SECONDS_MAX
+        assert seconds_to_use(client, proxy.address, reader, SECONDS_MAX, FEW_NBYTES) >= 0.1
         proxy.mend()
         proxy.set(proxy.back, bytes_per_second=NBYTES)
         assert seconds_to_use(client, proxy.address, reader, SECONDS_MAX) >= 0.5

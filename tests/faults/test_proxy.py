@@ -177,19 +177,31 @@ def test_of_a_half_open_connection_the_far_end_alone_is_told() -> None:
 
 def is_let_go_of(proxy: Proxy) -> bool:
     """Whether who dials it is."""
-    with socket.create_connection(("127.0.0.1", proxy.port), SECONDS_MAX) as sock:
-        try:
+    try:
+        with socket.create_connection(("127.0.0.1", proxy.port), SECONDS_MAX) as sock:
             return sock.recv(1) == b""
-        except ConnectionResetError:
-            return True
+    except ConnectionResetError:
+        return True
 
 
-def test_whoever_dials_may_be_refused() -> None:
+def test_whoever_dials_may_be_let_go_of() -> None:
     with an_echo() as (_, proxy, sock):
-        proxy.is_refusing = True
+        proxy.is_busy = True
         assert is_let_go_of(proxy)
         sock.sendall(b"still here")
         assert heard(sock, 10) == b"still here"
+
+
+def test_whoever_dials_may_be_refused_for_a_while() -> None:
+    with an_echo() as (_, proxy, sock):
+        proxy.refuse()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", proxy.port), SECONDS_MAX)
+        sock.sendall(b"still here")
+        assert heard(sock, 10) == b"still here"
+        proxy.mend()
+        with socket.create_connection(("127.0.0.1", proxy.port), SECONDS_MAX) as another:
+            assert another.getpeername()[1] == proxy.port
 
 
 def test_a_proxy_that_leads_nowhere_lets_go_of_who_dials() -> None:

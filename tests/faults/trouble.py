@@ -31,6 +31,8 @@ class Trouble:
         """`kinds`: of `kill`, `freeze` and `reset`; `pause_seconds`: between two, at least and at
         most."""
         self.counts: Counter[str] = Counter()
+        self.complaints: list[str] = []
+        """Why there was no more of it, if somebody could not be asked."""
         self._stage, self._chance = stage, chance
         self._kinds, self._pause_seconds = kinds, pause_seconds
         self._is_over = threading.Event()
@@ -53,6 +55,12 @@ class Trouble:
         return ", ".join(f"{self.counts[kind]} {kind}s" for kind in self._kinds)
 
     def _run(self) -> None:
+        try:
+            self._go_on()
+        except Exception as error:
+            self.complaints.append(f"no more trouble: {type(error).__name__}: {error}")
+
+    def _go_on(self) -> None:
         while not self._is_over.wait(self._chance.uniform(*self._pause_seconds)):
             kind = self._chance.choice(self._kinds)
             if kind == "reset":

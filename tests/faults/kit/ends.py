@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from shoal import Client
+from shoal import Client, wait
 
 SECONDS_MAX = 10.0
 LOOK_SECONDS = 0.05
@@ -121,9 +121,14 @@ WARM_UP_NBYTES = 20_000
 def warm_up(client: Client) -> None:
     """Have each worker fetch from each, and the client from all."""
     addresses = list(client.scheduler_info()["workers"])
-    wholes = [
-        client.submit(whole, WARM_UP_NBYTES, workers=[address], pure=False) for address in addresses
-    ]
-    sums = [client.submit(length, *wholes, workers=[there], pure=False) for there in addresses]
-    assert client.gather(sums, errors="raise") == [WARM_UP_NBYTES * len(wholes)] * len(sums)
+    wholes = [_submitted(client, there, whole, WARM_UP_NBYTES) for there in addresses]
+    sums = [_submitted(client, there, length, *wholes) for there in addresses]
+    wait(sums, timeout=SECONDS_MAX)
+    assert client.gather(sums) == [WARM_UP_NBYTES * len(wholes)] * len(sums)
     client.gather(wholes)
+
+
+def _submitted(client: Client, there: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The future of a call on that worker, or on another if it goes just now."""
+    options = {"workers": [there], "allow_other_workers": True, "pure": False}
+    return client.submit(function, *arguments, **options)

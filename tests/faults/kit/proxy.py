@@ -11,11 +11,11 @@ import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -133,8 +133,9 @@ class Proxy:
         """From who dials to the target, and from the target to who has dialled."""
         self.nconnections = 0
         """How many were made so far."""
-        self.is_refusing = False
-        """Whoever dials is let go of at once."""
+        self.is_busy = False
+        """Whoever dials is let in, and let go of at once."""
+        self._server: asyncio.Server | None = None
         self._target = _host_and_port(target) if target else None
         self._passages: set[_Passage] = set()
         self._loop = asyncio.new_event_loop()
@@ -172,13 +173,20 @@ class Proxy:
         self.call(change)
 
     def mend(self) -> None:
-        """Both ways are good ones again, and nobody is refused; what was lost stays so."""
+        """Both ways are good ones again, and whoever dials is let in; what was lost stays so."""
         good = Way()
         for way in (self.there, self.back):
             faults = {name: value for name, value in vars(good).items() if name[0] != "_"}
             del faults["nbytes"]
             self.set(way, **faults)
-        self.is_refusing = False
+        self.is_busy = False
+        if self._server is None:
+            listening = socket.create_server(("127.0.0.1", self.port))
+            self._do(asyncio.start_server(self._pass, sock=listening))
+
+    def refuse(self) -> None:
+        """Nobody listens any more, until `mend`; connections that there are stay."""
+        self._do(self._listen_no_more())
 
     def hold(self, way: Way, nbytes: int) -> Future[None]:
         """Pass no more than `nbytes` from now on; done once they have passed.
@@ -214,6 +222,15 @@ class Proxy:
 
         self.call(end)
 
+    def _do(self, work: Coroutine[Any, Any, asyncio.Server | None]) -> None:
+        """Have this done on the proxy's loop; what comes of it is the server that there is."""
+        done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        self._server = done.result(CALL_SECONDS_MAX)
+
+    async def _listen_no_more(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
     def call(self, function: Callable[[], T]) -> T:
         """Call it on the proxy's loop."""
         outcome: Future[T] = Future()
@@ -229,15 +246,16 @@ class Proxy:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._pass, sock=self._socket))
+        listening = asyncio.start_server(self._pass, sock=self._socket)
+        self._server = self._loop.run_until_complete(listening)
         try:
             self._loop.run_forever()
-            self._loop.run_until_complete(self._end(server))
+            self._loop.run_until_complete(self._end())
         finally:
             self._loop.close()
 
-    async def _end(self, server: asyncio.Server) -> None:
-        server.close()
+    async def _end(self) -> None:
+        await self._listen_no_more()
         for passage in list(self._passages):
             _reset(passage.near)
             _reset(passage.far)
@@ -249,7 +267,7 @@ class Proxy:
 
     async def _pass(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         """One connection, from its beginning to its end."""
-        if self.is_refusing or self._target is None:
+        if self.is_busy or self._target is None:
             _reset(near)
             return
         passage = _Passage(near)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -34,6 +35,10 @@ SECONDS_MAX = 20.0
 
 KEPT = (".site", ".config/shoal/token")
 """In a home when all is over: what stands for an installed drop-in, and the user's token."""
+
+
+WITH_US = ("setpriv", "--pdeathsig", "KILL", "--") if shutil.which("setpriv") else ()
+"""What to write before a command that shall not outlive this process, however that ends."""
 
 
 class Role:
@@ -166,7 +171,7 @@ class Cast:
         `inside`: what to write before the command; `added`: to its environment.
         """
         said = self._said / f"{len(self.roles)}-{name}"
-        command = [*inside, *STRICT, *arguments]
+        command = [*WITH_US, *inside, *STRICT, *arguments]
         role = Role(name, command, {**self._environ, **added}, said)
         self.roles.append(role)
         return role
