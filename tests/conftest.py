@@ -3,17 +3,15 @@
 import gc
 from collections import defaultdict
 from collections.abc import Generator, Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.leaks import Watch
+from tests.leaks import Watch, open_what_stays
 
 TESTS = Path(__file__).parent
 
-SHARES = {"unit": 150, "scenes": 60, "sim": 60, "cluster": 360, "faults": 60}
+SHARES = {"unit": 150, "scenes": 60, "sim": 60, "cluster": 360, "faults": 240}
 """Suite → the seconds it may take on two cores, in the order in which they run."""
 
 LEAK_GRACE_SECONDS = 5.0
@@ -32,9 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """Let uvloop, where it is installed, open the pipe that it keeps for the life of a process."""
-    if find_spec("uvloop") is not None:
-        import_module("uvloop").new_event_loop().close()
+    """What stays open for the life of a process is no test's leak."""
+    open_what_stays()
 
 
 def pytest_collection_finish() -> None:

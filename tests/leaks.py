@@ -10,6 +10,8 @@ import os
 import select
 import threading
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 
@@ -29,6 +31,12 @@ They are nobody's leak; what our own has forked is, as if it were a child of thi
 
 IGNORED_TARGETS = ("/dev/null", "/dev/urandom", "/dev/shm/", "/proc/", "/sys/")
 DESCRIPTORS = Path("/proc/self/fd")
+
+
+def open_what_stays() -> None:
+    """Let uvloop, where it is installed, open the pipe that it keeps for the life of a process."""
+    if find_spec("uvloop") is not None:
+        import_module("uvloop").new_event_loop().close()
 
 
 class _Unretrieved(logging.Handler):

@@ -16,7 +16,7 @@ import psutil
 from shoal import Client, LocalCluster
 from tests.faults.kit.proxy import Proxy
 from tests.faults.kit.roles import Cast, free_port
-from tests.leaks import Watch
+from tests.leaks import Watch, open_what_stays
 
 NWORKERS = 3
 KINDS = ("local", "commands")
@@ -71,6 +71,7 @@ def _local(folder: Path) -> Iterator[Ground]:
     loud = _Loud()
     logger = logging.getLogger("shoal")
     logger.addHandler(loud)
+    open_what_stays()
     watch = Watch()
     places = {"TMPDIR": str(folder), "XDG_RUNTIME_DIR": str(folder)}
     try:

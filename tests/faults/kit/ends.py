@@ -13,6 +13,8 @@ import psutil
 from shoal import Client, wait
 
 SECONDS_MAX = 10.0
+POOLED_THREADS_MAX = 8
+"""Pools, of Python and of libraries, start their threads when they are first of use, and keep them."""
 LOOK_SECONDS = 0.05
 """Between two looks at what nothing tells of."""
 
@@ -99,9 +101,10 @@ class Baseline:
             found.append(f"workers still have {counts.nreplicas} results")
         for role, before in self._handles.items():
             now = handles_of(self._pids[role])
-            for name, was, has in zip(Handles._fields, before, now, strict=True):
-                if has > was:
-                    found.append(f"{name} of the {role}: {was}, now {has}")
+            if now.ndescriptors > before.ndescriptors:
+                found.append(f"descriptors of the {role}: {before.ndescriptors}, now {now[0]}")
+            if now.nthreads > before.nthreads + POOLED_THREADS_MAX:
+                found.append(f"threads of the {role}: {before.nthreads}, now {now.nthreads}")
         return found
 
 

@@ -24,6 +24,7 @@ TICKS_PER_SECOND = 20
 """A slow way passes on so many pieces in a second."""
 
 CALL_SECONDS_MAX = 10.0
+TURNS = 5
 RESET = struct.pack("ii", 1, 0)
 """For SO_LINGER: the connection ends by a reset, and not in good order."""
 
@@ -259,11 +260,12 @@ class Proxy:
         for passage in list(self._passages):
             _reset(passage.near)
             _reset(passage.far)
-        running = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        await asyncio.sleep(0)  # transports learn of their end in the next turn
+        for _ in range(TURNS):  # who was accepted just now begins in one of the next turns
+            await asyncio.sleep(0)
+            running = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
     async def _pass(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         """One connection, from its beginning to its end."""
