@@ -55,6 +55,18 @@ def test_a_holder_out_of_reach_is_tried_again_after_a_while(scene: Scene) -> Non
     assert scene.take() == ["b: run z #1 (x from a)"]
 
 
+def test_a_task_that_would_rather_be_elsewhere_runs_where_its_input_is(scene: Scene) -> None:
+    """y is to run on b if that is possible, and b can't reach a, which has x; so a runs it."""
+    scene.workers("a", "b")
+    scene.submit(x=[], options=TaskOptions(workers=["a"], allow_other_workers=True))
+    scene.finish("x")
+    scene.submit(y=["x"], options=TaskOptions(workers=["b"], allow_other_workers=True))
+    assert scene.take()[2:] == ["b: run y #1 (x from a)"]
+
+    scene.unavailable("y", "x", unreachable=["a"])
+    assert scene.take() == ["a: run y #2"]
+
+
 def test_an_input_that_stays_out_of_reach_is_computed_again(scene: Scene) -> None:
     """y may run on b only.  The third time that b can't get x from a, a's copy counts no more."""
     scene.workers("a", "b")

@@ -54,6 +54,8 @@ def distrust_holders(
         is_unpack = any(dependency in barriers for dependency in task.dependencies)
         if is_unpack and task.state != ERRED and len(cut_off) < len(unreachable):
             core.state.avoided.setdefault(task, {})[asker] = None  # others may reach them
+    if unreachable and task.options.allow_other_workers and task.state != ERRED:
+        core.state.avoided.setdefault(task, {})[asker] = None  # to be named is only a wish
     for dependency in missing:
         given_up: Sequence[Worker] = ()
         if cut_off and any(each in barriers for each in dependency.dependents or ()):
