@@ -14,7 +14,7 @@ from shoal import Client, wait
 
 SECONDS_MAX = 10.0
 POOLED_THREADS_MAX = 8
-"""Pools, of Python and of libraries, start their threads when they are first of use, and keep them."""
+"""Pools, of Python and of libraries, start threads when they are first of use, and keep them."""
 LOOK_SECONDS = 0.05
 """Between two looks at what nothing tells of."""
 
