@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, Record
 from shoal.scheduler.machine.invariants import check as check_scheduler
-from shoal.scheduler.model.entities import ERRED, MEMORY, NO_RUN
+from shoal.scheduler.model.entities import ERRED, MEMORY, NO_RUN, Worker
 from shoal.sim.client_side import ClientActor
 from shoal.sim.cluster import Cluster
 from shoal.sim.shuffling import BARRIER
@@ -325,21 +325,26 @@ def the_scheduler_lets_go(cluster: Cluster) -> Iterator[str]:
         if left:
             yield f"the scheduler keeps {what}: {list(left.values())!r}"
     for worker in state.workers.values():
-        for what, kept in (
-            ("processing", worker.processing),
-            ("has_what", worker.has_what),
-            ("leftovers", worker.leftovers),
-            ("claims", worker.claims),
-            ("weights", worker.weights),
-            ("seceded", worker.seceded),
-            ("actors", worker.actors),
-            ("told", worker.told),
-            ("nbytes", worker.nbytes),
-            ("nsent", worker.nsent),
-            ("occupancy_us", worker.occupancy_us),
-        ):
-            if kept:
-                yield f"the scheduler keeps {what} of {worker}: {kept!r}"
+        yield from _the_worker_is_free(worker)
+
+
+def _the_worker_is_free(worker: Worker) -> Iterator[str]:
+    """Nothing about tasks is left on the scheduler's side of a worker."""
+    for what, kept in (
+        ("processing", worker.processing),
+        ("has_what", worker.has_what),
+        ("leftovers", worker.leftovers),
+        ("claims", worker.claims),
+        ("weights", worker.weights),
+        ("seceded", worker.seceded),
+        ("actors", worker.actors),
+        ("told", worker.told),
+        ("nbytes", worker.nbytes),
+        ("nsent", worker.nsent),
+        ("occupancy_us", worker.occupancy_us),
+    ):
+        if kept:
+            yield f"the scheduler keeps {what} of {worker}: {kept!r}"
 
 
 def workers_let_go(cluster: Cluster) -> Iterator[str]:

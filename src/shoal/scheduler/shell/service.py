@@ -146,9 +146,9 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         self.preloads = preloads_of(self, preload, preload_argv)
         wanted, self.settings = settings_of(
             allowed_failures=allowed_failures, worker_ttl_seconds=worker_ttl, validate=validate,
-            worker_saturation=worker_saturation, idle_timeout_seconds=idle_timeout,
-            contact_address=contact_address, resume_seconds=resume_seconds,
-            client_resume_seconds=client_resume_seconds,
+            worker_saturation=worker_saturation, contact_address=contact_address,
+            idle_timeout_seconds=idle_timeout,
+            resume_seconds=resume_seconds, client_resume_seconds=client_resume_seconds,
         )  # fmt: skip
         self.idle_timeout, self.validate = wanted.idle_timeout_seconds, wanted.validate
         self.contact_address = wanted.contact_address
@@ -159,8 +159,8 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         super().__init__(self.machine.state, self.machine.story)
         self.id = f"Scheduler-{secrets.token_hex(16)}"
         self.token = token or new_token()
-        self._dashboard_address = None if dashboard is False else dashboard_address
         refuse_encryption(security)
+        self._dashboard_address = None if dashboard is False else dashboard_address
         self._asked = _address(protocol, host, interface, port, self.id)
         self._sock, self._file = sock, scheduler_file
         refused = wanted.blocked_handlers if blocked_handlers is None else blocked_handlers
@@ -169,9 +169,8 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         self.machine.about.id, self.machine.about.started_at = self.id, self._started_at
         self.machine.about.versions = told_versions()
         self.operations = Answering(self)
-        self.hooks = Plugins(self, self.machine)
+        self.hooks, self._folder = Plugins(self, self.machine), Scratch(None)
         self._gone, self._first_plugins = self.hooks.gone, list(plugins)
-        self._folder = Scratch(None)
         self.membership = Membership(
             self.machine, self.operations, validate=wanted.validate, close_soon=self.close_soon,
             plugins=self.hooks,
