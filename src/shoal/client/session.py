@@ -173,6 +173,8 @@ class Session(Belonging):
         if self.families.read is not None:
             mine = self.families.guard_news(mine)
         with self.lock:
+            if self.is_away:  # what nobody holds any more is not said again
+                self.take_dropped()
             self.machine.receive(mine)
             told = self._take_told()
         welcomed = self._welcomed
