@@ -14,6 +14,7 @@ from shoal.protocol.limits import PlacesHeld, TasksStranded
 from shoal.protocol.membership import AwaitWorkers
 from shoal.protocol.memory import AllPaused
 from shoal.protocol.messages import (
+    ClientHeartbeat,
     ClientWelcome,
     Message,
     RegisterClient,
@@ -137,6 +138,7 @@ class ClientActor:
             wanted = tuple(key for key in heritage.wanted if key in keys)
             self.submit(Submit(self.stage.world.now, 0, tuple(tasks), wanted))
         self._specs.update(heritage.specs)
+        self.machine.say(ClientHeartbeat())  # that was all
         self._flush_soon()
 
     def _submit_one(self, task: TaskSpec, options: TaskOptions | None) -> None:

@@ -1,7 +1,7 @@
 """A scheduler that has come back waits for those who may have the results, and not for long."""
 
 from shoal.ids import Epoch, Key
-from shoal.protocol.messages import RegisterClient
+from shoal.protocol.messages import ClientHeartbeat, RegisterClient, SubmitTasks
 from shoal.protocol.placement import ExplainTasks
 from tests.scenes.scheduler.scene import Actor, Scene
 
@@ -15,9 +15,15 @@ def returns(scene: Scene, client: str, *workers: str) -> None:
     scene.machine.take_outgoing()
 
 
+def says_it_is_all(scene: Scene, client: str) -> None:
+    """A client has said all that it lives on."""
+    scene.from_client(client, ClientHeartbeat())
+
+
 def test_nothing_is_run_before_the_workers_that_a_client_knows_are_back(scene: Scene) -> None:
     returns(scene, "c", "a", "b")
     scene.submit(x=[], y=[])
+    says_it_is_all(scene, "c")
     scene.come_back("a", "x")
     assert scene.take() == ["a: adopt x"]
     scene.come_back("b")
@@ -28,6 +34,34 @@ def test_nothing_waits_if_all_that_a_client_knows_are_there(scene: Scene) -> Non
     scene.workers("a")
     returns(scene, "c", "a")
     scene.submit(x=[])
+    says_it_is_all(scene, "c")
+    assert scene.take() == ["a: run x #1"]
+
+
+def test_nothing_is_run_before_a_client_that_came_back_has_said_all(scene: Scene) -> None:
+    """x is needed by y alone, and that is found."""
+    scene.come_back("a", "y")
+    returns(scene, "c", "a")
+    scene.submit(x=[], wanted=[], held=["x"])
+    assert scene.take() == []
+    scene.submit(y=["x"], wanted=["y"])
+    assert scene.take() == ["a: adopt y"]
+    number = scene.actor("c").number("x")
+    scene.from_client("c", SubmitTasks(number, [], [], [], [], [""], [], let_go=[number]))
+    says_it_is_all(scene, "c")
+    assert scene.take() == []
+    scene.submit(z=[])
+    assert scene.take() == ["a: run z #1"]
+
+
+def test_a_client_that_goes_before_it_has_said_all_is_not_waited_for(scene: Scene) -> None:
+    scene.come_back("a")
+    returns(scene, "c", "a")
+    returns(scene, "d", "a")
+    scene.submit(x=[])
+    says_it_is_all(scene, "c")
+    assert scene.take() == []
+    scene.lose_client("d")
     assert scene.take() == ["a: run x #1"]
 
 

@@ -28,6 +28,7 @@ from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.naming import give_spec, task_by_name
 from shoal.scheduler.machine.on_memory import reconsider
 from shoal.scheduler.machine.placing import to_priority
+from shoal.scheduler.machine.recovering import note_said
 from shoal.scheduler.machine.releasing import drop_user, settle_all
 from shoal.scheduler.machine.scattering import stop_bringing
 from shoal.scheduler.machine.sharing import places_of
@@ -174,6 +175,8 @@ def cancel_all(
 
 def on_client_heartbeat(core: Core, client: Client, message: ClientHeartbeat) -> None:
     """A sign of life; that it was heard is recorded for every message alike."""
+    if core.state.recovery is not None:
+        note_said(core, client)
 
 
 def drop_client(core: Core, client: Client) -> None:

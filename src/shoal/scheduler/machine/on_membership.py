@@ -19,7 +19,7 @@ from shoal.scheduler.machine.on_looking import watch_members
 from shoal.scheduler.machine.orphans import take_orphans
 from shoal.scheduler.machine.overfilling import hear_of_death, is_hopeless, killed, note_death
 from shoal.scheduler.machine.placing import unplace, update_load
-from shoal.scheduler.machine.recovering import begin_recovery, expect, note_arrival
+from shoal.scheduler.machine.recovering import begin_recovery, expect, note_arrival, note_speaker
 from shoal.scheduler.machine.telling import report_loss
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import Client, Task, Worker, host_of
@@ -144,6 +144,8 @@ def on_register_client(core: Core, message: RegisterClient) -> Client:
     client.share = message.share
     state.next_client_id += 1
     state.clients[client.id] = client
+    if message.returning:
+        note_speaker(core, client)
     if message.watches_members:
         watch_members(core, client)
     about = core.about

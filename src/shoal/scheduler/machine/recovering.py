@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.model.entities import RELEASED, Worker
+from shoal.scheduler.model.entities import RELEASED, Client, Worker
 from shoal.scheduler.model.orphans import Recovery
 
 
@@ -59,6 +59,21 @@ def note_worker(core: Core, worker: Worker) -> None:
         _go_on_if_all_came(core, recovery)
 
 
+def note_speaker(core: Core, client: Client) -> None:
+    """A client has come back, and is about to say what it lives on."""
+    recovery = core.state.recovery
+    if recovery is not None:
+        recovery.speaking[client] = None
+
+
+def note_said(core: Core, client: Client) -> None:
+    """It has said all, as its first sign of life tells, or has gone."""
+    recovery = core.state.recovery
+    if recovery is not None and client in recovery.speaking:
+        del recovery.speaking[client]
+        _go_on_if_all_came(core, recovery)
+
+
 def end_if_due(core: Core) -> None:
     """Whoever has not come by now is not waited for."""
     recovery = core.state.recovery
@@ -99,4 +114,4 @@ def _give_up_hope(core: Core) -> None:
                     core.starting.append(task)
 
 
-HANDLERS = Handlers(worker_joined=note_worker, woken=end_if_due)
+HANDLERS = Handlers(worker_joined=note_worker, client_gone=note_said, woken=end_if_due)

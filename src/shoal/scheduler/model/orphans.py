@@ -6,7 +6,7 @@ And what is awaited of workers that are about to come back.
 from collections import deque
 
 from shoal.ids import Key, TaskId
-from shoal.scheduler.model.entities import Task, Worker
+from shoal.scheduler.model.entities import Client, Task, Worker
 
 
 class Orphan:
@@ -82,18 +82,19 @@ class Orphans:
 class Recovery:
     """A while in which no run is given out, as those who have the results may be about to come."""
 
-    __slots__ = ("awaited", "is_named", "since", "until")
+    __slots__ = ("awaited", "is_named", "since", "speaking", "until")
 
     def __init__(self, since: float, until: float) -> None:
         self.since = since  # s, of the first who came back
         self.until = until
         self.awaited: dict[str, None] = {}  # addresses of workers that are still to come
         self.is_named = False  # somebody has said who is to come; else nobody knows
+        self.speaking: dict[Client, None] = {}  # who came back, and has not said all yet
 
     @property
     def holds_back(self) -> bool:
         """Whether runs wait."""
-        return bool(self.awaited) or not self.is_named
+        return bool(self.awaited) or not self.is_named or bool(self.speaking)
 
     def __repr__(self) -> str:
         return f"<Recovery since {self.since}, {len(self.awaited)} awaited>"
