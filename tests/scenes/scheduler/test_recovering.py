@@ -112,15 +112,6 @@ def test_a_scheduler_that_has_been_there_for_long_waits_for_nobody(scene: Scene)
     assert scene.take() == ["a: run x #1"]
 
 
-def test_a_journal_may_name_workers_as_well(scene: Scene) -> None:
-    scene.machine.expect_workers(["tcp://a:1"], scene.now)
-    scene.workers("b")
-    scene.submit(x=[])
-    assert scene.take() == []
-    scene.workers("a")
-    assert len(scene.take()) == 1
-
-
 def test_it_can_be_switched_off() -> None:
     scene = Scene(recovery_seconds=0.0)
     scene.come_back("a")

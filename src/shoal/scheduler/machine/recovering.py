@@ -37,10 +37,7 @@ def begin_recovery(core: Core) -> None:
 
 
 def expect(core: Core, addresses: Iterable[str]) -> None:
-    """Somebody who comes back knows of these, and so does whoever has kept a journal.
-
-    Cost: O(addresses).
-    """
+    """Somebody who comes back knows of these.  Cost: O(addresses)."""
     begin_recovery(core)
     recovery = core.state.recovery
     if recovery is None:

@@ -22,7 +22,6 @@ from shoal.scheduler.machine.on_membership import (
 from shoal.scheduler.machine.on_metadata import set_leaves
 from shoal.scheduler.machine.on_timer import on_timer
 from shoal.scheduler.machine.placing import TIMER, place_ready
-from shoal.scheduler.machine.recovering import expect
 from shoal.scheduler.machine.reducing import (
     begin_rounds,
     enact_suggested,
@@ -200,12 +199,6 @@ class SchedulerMachine:
     def set_metadata(self, path: Sequence[Key], leaves: Sequence[Leaf], now: float) -> None:
         """Code beside the scheduler leaves a value with it."""
         set_leaves(self._begin("set-metadata", now).state, path, leaves)
-        self._settle()
-
-    def expect_workers(self, addresses: Sequence[str], now: float) -> None:
-        """Workers of these addresses were there before the scheduler was lost: they may be about to
-        come back, and no run is given out before they are here, or it takes too long."""
-        expect(self._begin("recovery", now), addresses)
         self._settle()
 
     def take_outgoing(self) -> list[tuple[Worker | Client, list[Message]]]:
