@@ -173,10 +173,10 @@ async def test_short_pauses_cost_nobody_a_worker():
         adaptive.ripening.start_seconds = 60.0  # as if it had been seen
         for number in range(5):
             assert await client.submit(abs, -number) == number
+            await until(lambda: "keeping 1 that could go for" in repr(adaptive))
             nlooks = adaptive.nlooks
             await until(lambda n=nlooks: adaptive.nlooks > n + 5)
         assert [done for _, done in adaptive.log] == [{"status": "up", "n": 1}]
-        assert "keeping 1 that could go for" in repr(adaptive)
 
 
 @gen_test()
