@@ -197,7 +197,7 @@ class Belonging(Sending, ABC):
         while (left := lost_at + self._reconnect_seconds - self.loop.time()) > 0:
             try:
                 await self._register(left)
-            except OSError as error:
+            except (OSError, ProtocolError, MemoryError) as error:  # all that ends a connection
                 why = str(error)
                 if self.ending_reason or isinstance(error, ProtocolError):
                     break

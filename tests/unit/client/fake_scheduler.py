@@ -63,6 +63,7 @@ class FakeScheduler:
             NThreads: lambda call: {WORKER: 1},
             WhoHas: lambda call: {key: [WORKER] for key in call.keys or ()},
         }
+        self.is_understood = True  # else it says what no scheduler says, when it is greeted
         self.turns_away = 0  # so many that connect, before anybody is let in
         self._ids = itertools.count(1)
         self._heard_more = asyncio.Event()
@@ -154,6 +155,8 @@ class FakeScheduler:
             if not isinstance(message, ClientHeartbeat):
                 self.heard.append(message)
             match message:
+                case RegisterClient() if not self.is_understood:
+                    connection.send([message])
                 case RegisterClient():
                     connection.send([ClientWelcome(self.epoch, "fake")])
                 case DefineClientCode(code, payload):

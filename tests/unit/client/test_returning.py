@@ -114,6 +114,25 @@ def test_a_scheduler_that_does_not_come_back_in_time_ends_everything_and_says_so
     assert len(caplog.records) == 2
 
 
+def test_a_scheduler_that_comes_back_and_is_not_understood_ends_everything():
+    """Another would not be understood either: nobody waits until the time is over."""
+
+    async def scenario(client, scheduler):
+        scheduler.holds = True
+        pending = client.submit(inc, 1)
+        await scheduler.heard_of(SubmitTasks)
+        await scheduler.go_down()
+        await until(lambda: client.status == "connecting")
+        scheduler.is_understood = False
+        await scheduler.come_up()
+        async with asyncio.timeout(SECONDS):
+            with pytest.raises(FutureCancelledError, match="was lost, and none has let this"):
+                await pending
+        assert client.status == "closed"
+
+    play_returning(scenario)
+
+
 def test_a_scheduler_that_says_good_bye_is_not_looked_for():
     async def scenario(client, scheduler):
         scheduler.holds = True
