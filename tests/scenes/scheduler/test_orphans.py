@@ -255,3 +255,18 @@ def test_a_worker_that_has_what_was_named_is_not_asked_for_what_was_let_go(scene
     scene.come_back("b", "x")
     assert scene.take() == []
     assert scene.machine.state.orphans.named == {}
+
+
+def test_a_run_from_before_that_ends_when_nobody_needs_it_any_more_leaves_nothing(
+    scene: Scene,
+) -> None:
+    """x was awaited when its worker's time was over; then y, which needs it, came from b."""
+    scene.come_back("a", runs=["x"])
+    scene.submit(x=[], y=["x"], wanted=["y"])
+    scene.advance(100)
+    scene.come_back("b", "y")
+    scene.adopted("b", "y")
+    scene.take()
+    assert scene.state("x") == "released"
+    scene.from_worker("a", OrphanFinished(Key("x"), 10))
+    assert scene.take() == ["a: let go of x"]

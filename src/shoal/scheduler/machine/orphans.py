@@ -129,7 +129,7 @@ def on_orphan_finished(core: Core, worker: Worker, message: OrphanFinished) -> N
     del orphan.runners[worker]
     orphan.holders[worker] = message.nbytes
     task = core.state.tasks.get(message.key)
-    if task is not None:
+    if task is not None and _is_awaited(core, message.key):
         _take_up(core, task)
     elif not any(worker is other for _, other in core.state.orphans.due):
         _let_go(core, [message.key], worker)
