@@ -24,6 +24,9 @@ VICTIMS_MAX = 3
 TASKS_MAX = 3
 """Tasks of one of them that are looked at."""
 
+REPLACED_MAX = 200
+"""Tasks of a worker whose guesses are put right: where there are more, some moving pays anyway."""
+
 LOOKS_MAX = 2
 """Doublings of the time after which a worker looks again."""
 
@@ -47,7 +50,11 @@ def steal_for(core: Core, thief: Worker) -> Task | None:
         head = first_of_backlog(victim)
         if head is None:
             continue
-        if victim.guessed is not None and head.prefix.duration_us >= 0:
+        if (
+            victim.guessed is not None
+            and head.prefix.duration_us >= 0
+            and len(victim.processing) <= REPLACED_MAX
+        ):
             _replace_guesses(core, victim)
         gain_us = core.stealing.gain_us(expected_us(head), victim, thief, core.now)
         if gain_us <= 0:
