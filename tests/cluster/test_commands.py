@@ -58,7 +58,8 @@ def test_scheduler_and_worker_say_where_they_are_compute_and_go_quietly(
 def test_a_worker_whose_scheduler_is_killed_says_so_in_one_plain_line_and_ends(start, nanny):
     scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     address = scheduler.line()
-    worker = start("worker", address, "--nthreads", "1", nanny)
+    at_once = {"SHOAL_WORKER__RECONNECT_SECONDS": "0", "SHOAL_COMM__RESUME_SECONDS": "0"}
+    worker = start("worker", address, "--nthreads", "1", nanny, **at_once)
     worker.line()
     scheduler.signal(signal.SIGKILL)
     code, said = worker.end()

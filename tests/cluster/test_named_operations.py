@@ -49,7 +49,7 @@ async def call_what_is_there_and_what_was_added(client):
     assert await ask(scheduler.add(x=1)) == 2
     with pytest.raises(KeyError, match="not this way"):
         await ask(scheduler.fail())
-    with pytest.raises(OperationUnknown, match=r"'multiply'.*answers to: add, "):
+    with pytest.raises(OperationUnknown, match=r"'multiply'.*answers to: adaptive_target, add, "):
         await ask(scheduler.multiply(x=1))
     with pytest.raises(OperationUnknown, match=r"client\.scatter gives values to workers"):
         await ask(scheduler.scatter())

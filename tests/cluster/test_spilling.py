@@ -87,10 +87,14 @@ def test_results_are_kept_in_what_a_worker_was_given_for_that():
         ) as cluster,
         Client(cluster) as client,
     ):
-        wait(client.submit(array, 1, key="y"), timeout=30)
+        first = client.submit(array, 1, key="y")
+        wait(first, timeout=30)
+        first.release()
         assert list(client.run(keys_in).values()) == [("UserDict", ["x"])]
         future = client.submit(array, 2, key="z")
-        assert client.submit(np.sum, future).result(timeout=30) == 2 * NITEMS
+        total = client.submit(np.sum, future)
+        assert total.result(timeout=30) == 2 * NITEMS
+        total.release()
         assert list(client.run(keys_in).values()) == [("UserDict", ["x", "z"])]
 
 
