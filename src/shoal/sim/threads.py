@@ -17,7 +17,6 @@ from shoal.worker.machine.effects import StartRuns
 from shoal.worker.model.entities import (
     FAILED,
     FINISHED,
-    OVER,
     RESCHEDULED,
     WITHDRAWN,
     Run,
@@ -206,7 +205,7 @@ class Threads:
 
     def _tell_waiting(self) -> None:
         """Nothing is performed then, as in the shell."""
-        self._worker.machine.waiting(sum(run.state != OVER for run in self.waiting))
+        self._worker.machine.waiting(self.nwaiting)
         self._worker.beat_now()
 
     def _secede(self, run: Run, spec: TaskSpec, seconds: float) -> None:

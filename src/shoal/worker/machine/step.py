@@ -105,10 +105,7 @@ class WorkerMachine:
         computing.on_rejoined(self.state, run)
 
     def waiting(self, nwaiting: int) -> None:
-        """So many runs that have a slot and are known here wait for other tasks.
-
-        See `letting_in.is_under_way`.
-        """
+        """So many runs that have a slot wait for other tasks; see `letting_in.is_under_way`."""
         self.state.nwaiting = nwaiting
 
     def replicas_arrived(

@@ -312,7 +312,7 @@ class Feed:
             self.at_first_end()
             self.at_first_end = None
         if self._waiting.are_any and self._waiting.end([end.run for end, _ in ended]):
-            self.machine.waiting(self._waiting.nknown)
+            self.machine.waiting(len(self._waiting))
             self.threads.substitute(len(self._waiting))
         self.nended += len(ended)
         self._host.say_topics()  # what tasks have told comes before their results
@@ -370,7 +370,7 @@ class Feed:
         """As many threads as runs that wait; and whoever sends runs knows of it, as of the rest."""
         nwaiting = len(self._waiting)
         if nwaiting != nbefore:
-            self.machine.waiting(self._waiting.nknown)
+            self.machine.waiting(nwaiting)
             self.threads.substitute(nwaiting)
             self.on_waiting_changed()
 

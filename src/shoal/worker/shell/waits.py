@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shoal.worker.model.entities import OVER, Run
+from shoal.worker.model.entities import Run
 
 
 class WaitingRuns:
@@ -23,15 +23,6 @@ class WaitingRuns:
 
     def __len__(self) -> int:
         return len(self._nwaits_by_run) - self._nboth
-
-    @property
-    def nknown(self) -> int:
-        """Of those, the ones that the machine knows: not of another life of the scheduler.
-
-        Cost: O(runs that wait).
-        """
-        waiting = self._nwaits_by_run
-        return sum(run.state != OVER and run not in self._seceded for run in waiting)
 
     def count(self, run: Run, change: int, *, is_executing: bool) -> bool:
         """Note that many waits more, or less; whether other runs wait now than before."""
