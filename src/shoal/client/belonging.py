@@ -179,8 +179,7 @@ class Belonging(Sending, ABC):
             self._introduction, returning=True, workers=list(dict.fromkeys(addresses))
         )
         self.calls.fail_all(OutcomeUnknown.of_call(self.address, why))
-        _logger.log(
-            logging.DEBUG if self._is_quiet else logging.WARNING,
+        self._tell_user(
             "%s has lost its scheduler at %s, and looks for it for %g s: %s",
             self.name,
             self.address,
@@ -215,19 +214,22 @@ class Belonging(Sending, ABC):
         self._stop_looking()
         self.go_on(AWAY)
         self._beat()  # after all that lives was said, which tells that it was all
-        level = logging.DEBUG if self._is_quiet else logging.WARNING
         told = self.name, self.address, seconds
-        _logger.log(level, "%s has found its scheduler at %s again, after %.1f s", *told)
+        self._tell_user("%s has found its scheduler at %s again, after %.1f s", *told)
 
     def _give_up(self, why: str) -> None:
         """Nobody has let us in for as long as we were to look."""
         seconds = self._reconnect_seconds
         gone = CommClosedError.not_found_again(self.address, seconds, self.ending_reason or why)
         self.ending_reason = str(gone)
-        _logger.log(logging.DEBUG if self._is_quiet else logging.WARNING, "%s: %s", self.name, gone)
+        self._tell_user("%s: %s", self.name, gone)
         self.status = "closing"
         self._stop_looking()
         self._on_closed(gone)
+
+    def _tell_user(self, line: str, *about: object) -> None:
+        """Log a line, as a warning unless somebody else tells of it."""
+        _logger.log(logging.DEBUG if self._is_quiet else logging.WARNING, line, *about)
 
     def _stop_looking(self) -> None:
         """Whoever waits for the end of it goes on."""

@@ -14,6 +14,7 @@ from dask.utils import key_split
 from shoal.client.bundles import BundleWriter
 from shoal.client.finding import Finding, Tasks
 from shoal.client.fusing import joined
+from shoal.client.machine.lineage import letting_go
 from shoal.client.ordering import order_tasks
 from shoal.ids import ClientTaskId, CodeId
 from shoal.protocol.keys import to_canonical
@@ -113,18 +114,7 @@ class Graph(Finding):
         self._is_open = False
         numbers = [ClientTaskId(self._numbers[i]) for i in self._held]
         self._held.clear()
-        return SubmitTasks(
-            first=ClientTaskId(first + self._nordered),
-            keys=[],
-            codes=[],
-            arguments=[],
-            dependencies=[],
-            prefixes=[""],
-            prefix_indices=[],
-            wanted=[],
-            let_go=numbers,
-            graph=first,
-        )
+        return letting_go(numbers, ClientTaskId(first + self._nordered), first)
 
     @property
     def ntasks(self) -> int:

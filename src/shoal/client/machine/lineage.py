@@ -263,7 +263,8 @@ class Lineage:
         if detached:
             messages.append(DetachTasks(detached))
         if let_go:
-            messages.append(_letting_go([ClientTaskId(number) for number in let_go]))
+            numbers_let_go = [ClientTaskId(number) for number in let_go]
+            messages.append(letting_go(numbers_let_go, ClientTaskId(1)))
         if released:
             messages.append(ReleaseTasks(released))
         forgotten = [code for code in given if code not in functions]
@@ -394,9 +395,17 @@ def _as_wanted(
     )
 
 
-def _letting_go(numbers: list[ClientTaskId]) -> SubmitTasks:
+def letting_go(
+    numbers: list[ClientTaskId], first: ClientTaskId, graph: ClientTaskId | None = None
+) -> SubmitTasks:
+    """A slice without tasks, which lets go of held ones.
+
+    Args:
+        first: the number that its first task would have.
+        graph: that it ends; None: it is of none.
+    """
     return SubmitTasks(
-        first=ClientTaskId(1),
+        first=first,
         keys=[],
         codes=[],
         arguments=[],
@@ -405,4 +414,5 @@ def _letting_go(numbers: list[ClientTaskId]) -> SubmitTasks:
         prefix_indices=[],
         wanted=[],
         let_go=numbers,
+        graph=graph,
     )
