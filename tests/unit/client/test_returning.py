@@ -39,6 +39,21 @@ async def until(condition):
             await asyncio.sleep(0)
 
 
+async def lose(client, scheduler):
+    """The scheduler is gone, and the client knows."""
+    await scheduler.go_down()
+    await until(lambda: client.status == "connecting")
+
+
+async def lose_amid_a_task(client, scheduler):
+    """As `lose`; the future of a task that was not answered."""
+    scheduler.holds = True
+    pending = client.submit(inc, 1)
+    await scheduler.heard_of(SubmitTasks)
+    await lose(client, scheduler)
+    return pending
+
+
 def test_what_is_pending_is_asked_of_the_scheduler_that_comes_back(caplog):
     caplog.set_level(logging.WARNING, "shoal.client")
 
@@ -49,8 +64,7 @@ def test_what_is_pending_is_asked_of_the_scheduler_that_comes_back(caplog):
         pending = client.submit(inc, done)
         await scheduler.heard_of(SubmitTasks, 2)
         waiting = asyncio.ensure_future(pending.result())
-        await scheduler.go_down()
-        await until(lambda: client.status == "connecting")
+        await lose(client, scheduler)
         assert (pending.status, done.status) == ("pending", "finished")
         assert await done == 2
         later = client.submit(inc, pending)
@@ -95,11 +109,7 @@ def test_a_scheduler_that_does_not_come_back_in_time_ends_everything_and_says_so
     caplog.set_level(logging.WARNING, "shoal.client")
 
     async def scenario(client, scheduler):
-        scheduler.holds = True
-        pending = client.submit(inc, 1)
-        await scheduler.heard_of(SubmitTasks)
-        await scheduler.go_down()
-        await until(lambda: client.status == "connecting")
+        pending = await lose_amid_a_task(client, scheduler)
         call = asyncio.ensure_future(client.nthreads())
         with pytest.raises(FutureCancelledError, match=r"within 0\.2 s") as caught:
             await pending
@@ -118,11 +128,7 @@ def test_a_scheduler_that_comes_back_and_is_not_understood_ends_everything():
     """Another would not be understood either: nobody waits until the time is over."""
 
     async def scenario(client, scheduler):
-        scheduler.holds = True
-        pending = client.submit(inc, 1)
-        await scheduler.heard_of(SubmitTasks)
-        await scheduler.go_down()
-        await until(lambda: client.status == "connecting")
+        pending = await lose_amid_a_task(client, scheduler)
         scheduler.is_understood = False
         await scheduler.come_up()
         async with asyncio.timeout(SECONDS):
@@ -160,11 +166,7 @@ def test_without_a_window_everything_ends_at_once(play_it):
 
 def test_a_client_that_is_away_can_be_closed_at_once():
     async def scenario(client, scheduler):
-        scheduler.holds = True
-        pending = client.submit(inc, 1)
-        await scheduler.heard_of(SubmitTasks)
-        await scheduler.go_down()
-        await until(lambda: client.status == "connecting")
+        pending = await lose_amid_a_task(client, scheduler)
         call = asyncio.ensure_future(client.nthreads())
         await asyncio.sleep(0)
         await asyncio.wait_for(client.close(), SECONDS)
@@ -181,8 +183,7 @@ def test_futures_that_are_dropped_meanwhile_are_not_asked_for_again():
         scheduler.holds = True
         first, second = client.submit(inc, 1), client.submit(inc, 2)
         await scheduler.heard_of(SubmitTasks)
-        await scheduler.go_down()
-        await until(lambda: client.status == "connecting")
+        await lose(client, scheduler)
         del first
         client.session.wake()
         await asyncio.sleep(0)
@@ -227,8 +228,7 @@ def test_results_elsewhere_are_fetched_once_it_is_known_again_where_they_are():
             for future, task in ((x, 1), (y, 2)):
                 scheduler.say(at(worker, future, task))
             await wait([x, y], timeout=SECONDS)
-            await scheduler.go_down()
-            await until(lambda: client.status == "connecting")
+            await lose(client, scheduler)
             assert x.status == "finished"
             getting = asyncio.ensure_future(client.gather([x, y]))
             await asyncio.sleep(0)
@@ -265,8 +265,7 @@ def test_a_connection_that_is_not_welcomed_is_not_the_end_of_the_search():
 
 def test_asking_again_while_away_fails_only_with_what_it_is():
     async def scenario(client, scheduler):
-        await scheduler.go_down()
-        await until(lambda: client.status == "connecting")
+        await lose(client, scheduler)
         with pytest.raises(CommClosedError, match="being looked for"):
             _ = client.session.epoch
 

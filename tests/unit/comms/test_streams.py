@@ -41,6 +41,14 @@ async def converse(talk: Conversation) -> None:
     loop.call_soon(loop.call_soon, loop.call_soon, loop.call_soon, stream.send, [Note(5)])
 
 
+async def begun(**options: float) -> Conversation:
+    """One whose sides know that it is a stream, and have spoken; `options`: of a Conversation."""
+    talk = Conversation(**options)
+    talk.begin()
+    await until_begun(talk)
+    return talk
+
+
 async def until_begun(talk: Conversation) -> None:
     """Both sides know that it is a stream, and have spoken."""
     stream_of(talk.dialling).send([Note(0)])
@@ -109,9 +117,7 @@ def test_the_owner_hears_of_a_break_and_of_its_end_and_of_nothing_else() -> None
 
 def test_what_is_said_during_a_break_is_heard_after_it() -> None:
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
         talk.is_reachable = False
         talk.lines[0].cut()
         await talk.accepting.until(lambda owner: owner.nbroken == 1)
@@ -130,9 +136,7 @@ def test_a_side_that_comes_back_before_the_other_has_noticed_the_break_is_let_in
     """One half of the connection is open, and says nothing any more."""
 
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
         talk.lines[0].dialled.end(CommClosedError.lost("there", "only this end was reset"))
         await talk.dialling.until(lambda owner: owner.nresumed == 1)
         assert talk.accepting.nbroken == 0
@@ -147,9 +151,7 @@ def test_a_side_that_comes_back_before_the_other_has_noticed_the_break_is_let_in
 
 def test_a_break_that_lasts_longer_than_the_window_is_the_end_and_says_so() -> None:
     async def main() -> None:
-        talk = Conversation(allowed_seconds=0.05)
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun(allowed_seconds=0.05)
         talk.is_reachable = False
         talk.lines[0].cut()
         for owner in (talk.dialling, talk.accepting):
@@ -165,9 +167,7 @@ def test_a_break_that_lasts_longer_than_the_window_is_the_end_and_says_so() -> N
 
 def test_whoever_knows_that_nobody_will_come_back_may_end_a_break() -> None:
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
         talk.is_reachable = False
         talk.lines[0].cut()
         await talk.accepting.until(lambda owner: owner.nbroken == 1)
@@ -184,9 +184,7 @@ def test_whoever_knows_that_nobody_will_come_back_may_end_a_break() -> None:
 def test_an_end_that_is_meant_is_no_break() -> None:
     async def main() -> None:
         for closes in ("dialling", "accepting"):
-            talk = Conversation()
-            talk.begin()
-            await until_begun(talk)
+            talk = await begun()
             stream_of(getattr(talk, closes)).close()
             for owner in (talk.dialling, talk.accepting):
                 await owner.until(lambda owner: bool(owner.reasons))
@@ -199,9 +197,7 @@ def test_an_end_that_is_meant_is_no_break() -> None:
 
 def test_an_owner_may_end_it_during_a_break() -> None:
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
         talk.is_reachable = False
         talk.lines[0].cut()
         for owner in (talk.dialling, talk.accepting):
@@ -250,9 +246,7 @@ def test_a_side_without_patience_keeps_its_plain_connection() -> None:
 def test_the_shorter_patience_counts() -> None:
     async def main() -> None:
         for asked, allowed in ((1.0, 3.0), (3.0, 1.0)):
-            talk = Conversation(window_seconds=asked, allowed_seconds=allowed)
-            talk.begin()
-            await until_begun(talk)
+            talk = await begun(window_seconds=asked, allowed_seconds=allowed)
             assert stream_of(talk.dialling).window_seconds == 1.0
             assert stream_of(talk.accepting).window_seconds == 1.0
 
@@ -263,9 +257,7 @@ def test_what_has_arrived_is_kept_no_more() -> None:
     """Neither of many small frames nor of a quiet conversation with signs of life."""
 
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
         stream = stream_of(talk.dialling)
         for number in range(1000):
             stream.send([Note(number)])
@@ -286,9 +278,7 @@ def test_what_a_line_can_not_carry_is_refused_and_not_kept() -> None:
     """Also during a break, since it could not be sent after it."""
 
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
         stream = stream_of(talk.dialling)
         for is_broken in (False, True):
             if is_broken:
@@ -309,9 +299,7 @@ def test_what_a_line_can_not_carry_is_refused_and_not_kept() -> None:
 
 def test_an_owner_that_fails_ends_it_for_good() -> None:
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
 
         def fail(owner: Owner, message: Any) -> None:
             raise CommClosedError.already("elsewhere")
@@ -328,9 +316,7 @@ def test_an_owner_that_fails_ends_it_for_good() -> None:
 
 def test_a_name_is_begun_once_and_resumed_by_nobody_of_another_role() -> None:
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
         (name,) = talk.streams._stream_by_name
         with pytest.raises(ProtocolError, match="already"):
             talk.streams.begin(Line(HOLDS).accepted, BeginStream(name, 1.0))
@@ -344,9 +330,7 @@ def test_a_name_is_begun_once_and_resumed_by_nobody_of_another_role() -> None:
 
 def test_whoever_has_heard_what_nobody_said_is_not_resumed() -> None:
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
         (name,) = talk.streams._stream_by_name
         assert not talk.streams.resume(Line(HOLDS).accepted, ResumeStream(name, 17))
         await talk.accepting.until(lambda owner: bool(owner.reasons))
@@ -356,9 +340,7 @@ def test_whoever_has_heard_what_nobody_said_is_not_resumed() -> None:
 
 def test_a_stream_is_drained_once_it_is_carried_again() -> None:
     async def main() -> None:
-        talk = Conversation()
-        talk.begin()
-        await until_begun(talk)
+        talk = await begun()
         talk.is_reachable = False
         talk.lines[0].cut()
         await talk.dialling.until(lambda owner: owner.nbroken == 1)
