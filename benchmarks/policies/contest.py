@@ -59,8 +59,8 @@ class Result:
 
     entry: Entry
     ntasks: int
-    ninputs_max: int
-    """Of one task."""
+    nlinks_max: int
+    """Of one task: its inputs, or those that need it."""
 
     floor_seconds: float
     """No schedule is shorter: the critical path, or all work on all threads."""
@@ -132,7 +132,7 @@ def play(entry: Entry) -> Result:
         return Result(
             entry=entry,
             ntasks=len(graph),
-            ninputs_max=max(map(len, graph.inputs)),
+            nlinks_max=max(map(len, (*graph.inputs, *graph.dependents))),
             floor_seconds=max(graph.critical_seconds(), graph.work_seconds / shape.nslots),
             plan_seconds=plan_seconds,
             plan_bytes=plan_bytes,

@@ -50,6 +50,44 @@ def test_a_new_task_does_not_find_an_old_one_that_is_about_to_be_forgotten(scene
     assert scene.take() == ["a: free x9", "a: run x0 #1"]
 
 
+def held_by_all(scene: Scene) -> list[str]:
+    """Eight workers hold x, of which a step frees three copies; who they are."""
+    names = [f"w{i}" for i in range(8)]
+    scene.workers(*names)
+    scene.submit(x=[])
+    scene.finish("x", nbytes=1000)
+    for name in names:
+        scene.holds(name, "x", nbytes=1000)
+    scene.take()
+    return names
+
+
+def test_a_result_that_very_many_hold_is_freed_some_copies_at_a_time() -> None:
+    """To tell all of them at once would keep the scheduler from everything else."""
+    scene = Scene(forgets_max=3)
+    names = held_by_all(scene)
+    scene.release("x")
+    assert len(scene.take()) == 3
+    assert scene.state("x") == "memory"
+    scene.advance(0.001)
+    assert len(scene.take()) == len(names) - 3
+    assert scene.state("x") == "forgotten"
+    assert not any(worker.has_what for worker in scene.machine.state.workers.values())
+
+
+def test_a_result_that_is_wanted_again_while_it_is_being_freed_is_computed_anew() -> None:
+    """What is left of its copies is freed first, as the new task may be another one."""
+    scene = Scene(forgets_max=3)
+    names = held_by_all(scene)
+    old = scene.task("x")
+    scene.release("x")
+    scene.submit(x=[])
+    assert scene.task("x") is not old
+    said = scene.take()
+    assert sum("free x" in line for line in said) == len(names)
+    assert sum("run x" in line for line in said) == 1
+
+
 def run_once(scene: Scene, *prefixes: str) -> None:
     """A task of each, one after the other, from its submission to its being forgotten."""
     for prefix in prefixes:

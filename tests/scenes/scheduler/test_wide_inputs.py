@@ -135,6 +135,24 @@ def test_tasks_with_many_inputs_are_placed_in_smaller_portions() -> None:
     assert [scene.state(f"y{i}") for i in range(10)] == ["processing"] * 10
 
 
+def test_tasks_whose_inputs_many_hold_are_placed_in_smaller_portions() -> None:
+    """Seventeen holders are weighed for three inputs: twelve times the work of one for one."""
+    scene = Scene(placements_max=24)
+    names = [f"w{i}" for i in range(8)]
+    scene.workers(*names)
+    scene.submit(x0=[], x1=[], r=[])
+    scene.submit(**{f"y{i}": ["x0", "x1", "r"] for i in range(10)})
+    for key in ("x0", "x1"):
+        scene.finish(key, nbytes=GB)
+        for name in names:
+            scene.holds(name, key, nbytes=GB)
+    scene.finish("r", nbytes=GB)
+    assert [scene.state(f"y{i}") for i in range(10)].count("processing") == 2
+    for _ in range(4):
+        scene.advance(0.001)
+    assert [scene.state(f"y{i}") for i in range(10)] == ["processing"] * 10
+
+
 def test_what_was_put_off_and_is_not_wanted_any_more_is_not_placed() -> None:
     scene = Scene(placements_max=1)
     scene.workers("a")

@@ -66,7 +66,8 @@ def state_fits_facts(state: SchedulerState, task: Task) -> Iterator[str]:
     is_due = task in state.of_no_use
     if task.state == RELEASED and task.dependents is None and not task.is_needed and not is_due:
         yield f"{task!r} is of no use but not forgotten"
-    if task.state in NEEDS_INPUTS | {MEMORY} and not task.is_needed:
+    is_kept = task.state in NEEDS_INPUTS or (task.state == MEMORY and not is_due)
+    if is_kept and not task.is_needed:
         yield f"{task!r} is not needed by anybody"
     is_ready = task.state == WAITING and task.code is not None and task.nwaiting == 0
     if is_ready and task not in state.unplaced:

@@ -40,6 +40,7 @@ from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.model.ways import LARGE_BYTES
 from shoal.scheduler.policies.neighbours import share_of_early
 from shoal.scheduler.policies.placement import (
+    HOLDERS_LOOKED_AT,
     INPUTS_LOOKED_AT,
     begins_at_once,
     has_inputs_to_move,
@@ -52,6 +53,9 @@ TIMER = "timer"
 
 STALE_MAX = 256
 """Entries of tasks that have gone which a queue or a backlog may keep beside as many live ones."""
+
+WEIGHED_PER_PLACEMENT = 4
+"""Inputs weighed for a holder that take about as long as all else of a placement."""
 
 URGENCY_STEPS = 1 << 16
 """Steps of urgency that are told apart within 1."""
@@ -164,8 +168,13 @@ def _due_now(core: Core, ready: list[Task]) -> list[Task]:
 
 
 def _nlooks(task: Task) -> int:
-    """What placing it costs, in placements: with several inputs, each is looked at."""
-    return max(1, min(len(task.dependencies), INPUTS_LOOKED_AT))
+    """What placing it costs, in placements: each holder of an input is asked about all inputs."""
+    inputs = task.dependencies[:INPUTS_LOOKED_AT]
+    nholders = 0
+    for dependency in inputs:
+        if dependency.who_has is not None:
+            nholders += min(len(dependency.who_has), HOLDERS_LOOKED_AT)
+    return max(1, len(inputs), len(inputs) * nholders // WEIGHED_PER_PLACEMENT)
 
 
 class _Early:

@@ -1,5 +1,7 @@
 """Letting go: results that nobody needs are freed, tasks that nothing refers to are forgotten."""
 
+from sys import maxsize
+
 from shoal.protocol.messages import ForgetCode
 from shoal.scheduler.machine.admitting import hold_no_more
 from shoal.scheduler.machine.barriers import forget_barrier, let_go_of_inputs
@@ -52,7 +54,7 @@ def settle_all(core: Core) -> None:
     if core.releasing or state.of_no_use or state.letting_go:
         while state.letting_go:
             let_go_of_left(core, len(state.tasks) + 1)
-        core.nforgets_left = len(state.tasks)
+        core.nforgets_left = maxsize
         settle_needs(core)
 
 
@@ -61,6 +63,9 @@ def release_all(core: Core) -> None:
     while core.releasing:
         task = core.releasing.pop()
         if task.state == FORGOTTEN or task.is_needed:
+            continue
+        if task.state == MEMORY and not _drop_surplus(core, task):
+            core.state.of_no_use[task] = None
             continue
         if task.state not in (RELEASED, ERRED):
             _release(core, task)
@@ -82,6 +87,22 @@ def drop_user(core: Core, code: Code) -> None:
             core.to_worker(worker, ForgetCode([code.id]))
         code.told.clear()
         del core.state.codes[code.id]
+
+
+def _drop_surplus(core: Core, task: Task) -> bool:
+    """Free copies of a result until few enough are left for this step to free them all.
+
+    To tell ten thousand workers would keep us from everything else; False if the rest is due later,
+    until when it is had as before.
+    """
+    holders = task.who_has or ()
+    if len(holders) <= max(1, core.nforgets_left):
+        return True
+    for worker in holders[: core.nforgets_left]:
+        unlink_replica(task, worker)
+        core.free(worker, task.id)
+    core.nforgets_left = 0
+    return False
 
 
 def _release(core: Core, task: Task) -> None:

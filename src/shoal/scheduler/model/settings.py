@@ -82,12 +82,13 @@ class SchedulerSettings:
     unreachable_seconds: float = 30.0
     """How long we remember that one worker could not reach another."""
 
-    placements_max: int = 2000
+    placements_max: int = 1000
     """Ready tasks placed in one step, some milliseconds of work; others are due in later ones.
     One with several inputs counts as so many."""
 
     forgets_max: int = 2000
-    """Tasks forgotten in one step, some milliseconds of work; others are due in the next ones."""
+    """Tasks forgotten in one step, some milliseconds of work; others are due in the next ones.
+    Copies of a result of which more than these are to be freed count as well."""
 
     resting_prefixes_max: int = 4096
     """Prefixes without tasks whose durations are remembered (about 1 KB each)."""
