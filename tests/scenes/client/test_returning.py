@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from shoal.client.machine import ERROR, FINISHED, LOST, PENDING
-from shoal.client.machine.lineage import TASKS_MIN, Lineage
+from shoal.client.machine.lineage import TASKS_IDLE, TASKS_MIN, Lineage
 from shoal.ids import ClientTaskId, Key
 from shoal.protocol.actors import PromiseValue
 from shoal.protocol.detached import DetachTasks
@@ -474,3 +474,15 @@ def test_bytes_that_nobody_needs_are_let_go_of(scene):
         scene.release(record)
         machine.take_outgoing()
     assert machine.lineage.nbytes <= 18 * 2**20
+
+
+def test_once_nothing_is_wanted_hardly_anything_is_kept(scene):
+    machine = scene.machine
+    [record] = machine.submit((b"f", b"f"), "f", [Key("x")], [b"." * 2**21])
+    many = scene.submit(*[f"y{i}" for i in range(2 * TASKS_IDLE)])
+    machine.take_outgoing()
+    assert len(machine.lineage) == 1 + 2 * TASKS_IDLE
+    scene.release(record, *many)
+    machine.take_outgoing()
+    assert len(machine.lineage) == 0
+    assert machine.lineage.nbytes < 2**21

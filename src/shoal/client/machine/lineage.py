@@ -27,6 +27,9 @@ TASKS_MIN: Final = 20_000
 """Fewer tasks than this are not gone through; so many take 10 ms."""
 BYTES_MIN: Final = 16 * 2**20
 """As many bytes of functions, bundles and arguments may be kept though nobody needs them."""
+TASKS_IDLE: Final = 1_000
+BYTES_IDLE: Final = 2**20
+"""As much is kept while nothing at all is wanted."""
 
 
 class Scattered(msgspec.Struct, frozen=True, gc=False):
@@ -54,8 +57,8 @@ class Lineage:
         self._unconfirmed: dict[ClientTaskId, None] = {}  # of those, as of the latest sweep
         self._ntasks = 0
         self._nbytes = 0
-        self._ntasks_max = TASKS_MIN
-        self._nbytes_max = BYTES_MIN
+        self._ntasks_max, self._nbytes_max = TASKS_MIN, BYTES_MIN
+        self._ntasks_idle, self._nbytes_idle = TASKS_IDLE, BYTES_IDLE
 
     def __len__(self) -> int:
         """How many tasks are kept."""
@@ -76,10 +79,14 @@ class Lineage:
         """Of functions, bundles and arguments."""
         return self._nbytes
 
-    @property
-    def is_due(self) -> bool:
-        """Whether so much has come since the last time that it is to be gone through."""
-        return self._ntasks > self._ntasks_max or self._nbytes > self._nbytes_max
+    def is_due(self, nlive: int) -> bool:
+        """Whether so much has come since the last time that it is to be gone through.
+
+        Sooner if there are no live wants, as then nearly all of it goes.
+        """
+        if nlive:
+            return self._ntasks > self._ntasks_max or self._nbytes > self._nbytes_max
+        return self._ntasks > self._ntasks_idle or self._nbytes > self._nbytes_idle
 
     def keep(self, message: Message) -> None:
         """Something is being said."""
@@ -134,6 +141,8 @@ class Lineage:
         self._nbytes += sum(map(len, self._codes.values()))
         self._ntasks_max = max(TASKS_MIN, 2 * self._ntasks)
         self._nbytes_max = self._nbytes + max(BYTES_MIN, self._nbytes // 4)
+        self._ntasks_idle = 2 * self._ntasks + TASKS_IDLE
+        self._nbytes_idle = 2 * self._nbytes + BYTES_IDLE
 
     def _needed(
         self,

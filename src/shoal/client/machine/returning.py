@@ -71,7 +71,7 @@ class Returning(Outgoing):
         """Everything to be sent now, in order."""
         outgoing = super().take_outgoing()
         lineage = self.lineage
-        if lineage is not None and lineage.is_due:
+        if lineage is not None and lineage.is_due(len(self.by_number)):
             lineage.sweep(self.by_number, [code for code, _ in self.functions.values()])
         return outgoing
 
