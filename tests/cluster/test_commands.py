@@ -309,6 +309,20 @@ def test_a_second_signal_ends_a_command_that_waits_for_its_tasks(start, tmp_path
     assert said == ""
 
 
+ASKED_TO_END_AS_IT_ENDS = """
+import asyncio, os, signal
+from shoal.cli import hosting
+hosting.run(lambda: asyncio.sleep(0))
+print("closed", flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_a_command_that_is_asked_to_end_while_python_ends_it_has_ended_well():
+    """Its scheduler has just gone, and whoever started both ends it as well."""
+    assert printed_by("-c", ASKED_TO_END_AS_IT_ENDS) == "closed\n"
+
+
 def stay(began: str) -> None:
     """A task that says that it began, and never ends."""
     Path(began).write_text("began")

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from types import FrameType
 from typing import Any, Final
 
 import click
@@ -109,6 +110,12 @@ async def _until_signal(work: Coroutine[Any, Any, None]) -> None:
     finally:
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
+    signal.signal(signal.SIGTERM, _end_at_once)
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    """All that we had is closed: who asks for our end just then is not told that it went wrong."""
+    os._exit(0)
 
 
 def _first_of(error: Exception) -> Exception:
