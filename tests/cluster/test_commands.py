@@ -312,15 +312,22 @@ def test_a_second_signal_ends_a_command_that_waits_for_its_tasks(start, tmp_path
 ASKED_TO_END_AS_IT_ENDS = """
 import asyncio, os, signal
 from shoal.cli import hosting
+
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.SIGTERM):
+        kill(pid, number)
+
 hosting.run(lambda: asyncio.sleep(0))
 print("closed", flush=True)
-os.kill(os.getpid(), signal.SIGTERM)
+last = Last()
 """
 
 
 def test_a_command_that_is_asked_to_end_while_python_ends_it_has_ended_well():
     """Its scheduler has just gone, and whoever started both ends it as well."""
     assert printed_by("-c", ASKED_TO_END_AS_IT_ENDS) == "closed\n"
+    at_once = ASKED_TO_END_AS_IT_ENDS.replace("last = Last()", "Last()")
+    assert printed_by("-c", at_once) == "closed\n"
 
 
 def stay(began: str) -> None:

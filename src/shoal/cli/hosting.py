@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
 import os
@@ -111,6 +112,7 @@ async def _until_signal(work: Coroutine[Any, Any, None]) -> None:
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
     signal.signal(signal.SIGTERM, _end_at_once)
+    atexit.register(signal.signal, signal.SIGTERM, signal.SIG_IGN)  # Python takes ours away soon
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:
