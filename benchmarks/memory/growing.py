@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 WARM_UP_ROUNDS = 4
 """As many before the first count: what is allocated once is not what grows."""
 
+RELEASED_SECONDS_MAX = 30.0
+LOOK_SECONDS = 0.05
+"""Futures that were dropped are let go of a moment later, all that come together at once."""
+
 
 def growing(ground: Ground, ntasks: int, round_tasks: int) -> Found:
     """Bytes that each kind of process has gained for each task, as `tracemalloc` counts them."""
@@ -48,9 +52,17 @@ def traced_bytes() -> int:
 
 
 def _everywhere(client: Any, function: Any) -> dict[str, Any]:
+    """What each process answers, once the scheduler has heard that all futures were dropped."""
+    deadline = time.monotonic() + RELEASED_SECONDS_MAX
+    while client.run_on_scheduler(_ntasks) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
     found = {"client": function(), "scheduler": client.run_on_scheduler(function)}
     [found["worker"]] = client.run(function).values()
     return found
+
+
+def _ntasks(dask_scheduler: Any) -> int:
+    return len(dask_scheduler.tasks)
 
 
 def _round(client: Any, ntasks: int) -> None:
