@@ -105,11 +105,15 @@ class SchedulerActor:
         self._after_step()
 
     def _receive_from_worker(self, worker: Worker, batch: list[Message]) -> None:
-        """Pass messages on; if all of them are stale, they must change nothing."""
+        """Pass messages on; if all of them are stale, they must change nothing.
+
+        But for what was of no use before, and is let go of some at a time, in any step.
+        """
         machine = self.machine
         for sentence in self.stage.rows.contradictions(self.stage.epoch, machine.state, batch):
             self.stage.fail("outputs of a shuffle are of the same rows", sentence)
-        is_stale = all(self._is_stale(worker, message) for message in batch)
+        is_stale = not machine.is_forgetting
+        is_stale = is_stale and all(self._is_stale(worker, message) for message in batch)
         ntransitions = len(machine.story)
         now = self.stage.world.now
         claims = claims_of(machine.state, worker, batch, now) if machine.state.barriers else []
