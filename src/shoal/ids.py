@@ -36,6 +36,9 @@ ClientTaskId = NewType("ClientTaskId", int)
 A new want of a known key gets a new number, so a late release can't touch a newer want.
 """
 
+JournalId = NewType("JournalId", int)
+"""A number of a task, or of a code, in a scheduler's journal; valid as long as that is."""
+
 RequestId = NewType("RequestId", int)
 """Ties a reply to its call, on one connection."""
 

@@ -11,14 +11,15 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
-from shoal.client.errors import HeldByOuterTasks, NobodyBegins, NobodyMayRun
 from shoal.client.inboxes import on_published
 from shoal.client.members import on_member_joined, on_member_left, on_members
+from shoal.client.notices import HeldByOuterTasks, JournalGone, NobodyBegins, NobodyMayRun
 from shoal.client.topics import on_topic_event
 from shoal.comms import PendingCalls
 from shoal.protocol.actors import ActorReply, ActorsLost
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.coordination import Published
+from shoal.protocol.detached import JournalStopped
 from shoal.protocol.keys import to_text
 from shoal.protocol.limits import PlacesHeld, TasksStranded
 from shoal.protocol.looking import MemberJoined, MemberLeft, Members
@@ -84,6 +85,11 @@ def on_places_held(session: Listening, message: PlacesHeld, buffers: list[Any]) 
     _logger.warning("%s", error)
 
 
+def on_journal_stopped(session: Listening, message: JournalStopped, buffers: list[Any]) -> None:
+    """Whoever relies on work that outlives the scheduler is to know that it does not."""
+    _logger.warning("%s", JournalGone(message.why))
+
+
 class CallsUnderWay:
     """How those to the actors of one worker are ended."""
 
@@ -115,5 +121,6 @@ INCOMING: Final[dict[type, Handler]] = {
     TasksStranded: on_tasks_stranded,
     PlacesHeld: on_places_held,
     AllPaused: on_all_paused,
+    JournalStopped: on_journal_stopped,
 }
 """Type of a message -> its handler."""

@@ -2,7 +2,7 @@
 
 And those that a task waits for whose worker may die.
 
-Free tags: 194 to 199.
+Free tags: 195 to 199.
 """
 
 from shoal.ids import ClientTaskId, Key
@@ -35,6 +35,13 @@ class ServeTasks(Message, frozen=True, tag=193):
     """The client belongs to the tasks of a worker: what it wants is kept a while if it is lost."""
 
 
+class JournalStopped(Message, frozen=True, tag=194):
+    """Nothing is written to the scheduler's journal any more: what is detached and published goes
+    with the scheduler."""
+
+    why: str
+
+
 SUBJECT = Subject(
     from_client={
         ServeTasks: UNANSWERED,
@@ -42,4 +49,5 @@ SUBJECT = Subject(
         CancelKeys: UNANSWERED,
         DetachedTasks: dict[str, str],
     },
+    to_client={JournalStopped: UNANSWERED},
 )

@@ -9,6 +9,7 @@ from shoal.ids import ClientTaskId, RunId, TaskId
 from shoal.protocol.actors import ActorsLost
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.coordination import Published
+from shoal.protocol.detached import JournalStopped
 from shoal.protocol.directions import ANSWERS
 from shoal.protocol.holding import TaskRetried
 from shoal.protocol.keys import to_text
@@ -149,6 +150,8 @@ class Names:
                 return f"refused {message.failure.text.splitlines()[0]}"
             case ActorsLost():
                 return f"actors on {place(message.address)} are lost: {message.why}"
+            case JournalStopped():
+                return f"the journal has stopped: {message.why}"
             case Published():
                 return f"published {message.value} for {message.claim}"
             case PlacesHeld():

@@ -11,6 +11,7 @@ from typing import Any
 
 from shoal.ids import ClientTaskId, CodeId, Epoch, Key, RunId, TaskId
 from shoal.protocol import transfers
+from shoal.protocol.journal import Entry, from_body, to_body
 from shoal.protocol.messages import (
     CancelTasks,
     ClientWelcome,
@@ -43,7 +44,9 @@ from shoal.protocol.orphans import ReplicasAdopted
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Task, Worker
+from shoal.scheduler.model.journaled import Journaled
 from shoal.scheduler.model.settings import SchedulerSettings
+from tests.scenes.scheduler.contradictions import contradictions
 from tests.scenes.scheduler.lines import Names
 
 EPOCH = Epoch(7)
@@ -82,6 +85,7 @@ class Scene:
 
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("stranded_warning_seconds", None)  # most scenes look at other things
+        self.settings = settings
         self.machine = SchedulerMachine(SchedulerSettings(**settings), EPOCH)
         self.now = 1000.0
         self.names = Names()
@@ -94,6 +98,11 @@ class Scene:
         self.seen: dict[tuple[str, str], None] = {}  # transitions of all steps so far
         self._seen_until = 0  # the step
         self._next_request = 1
+        self.disk: list[bytes] = []  # bodies of the journal's records, as far as they are synced
+        self.unsynced: list[Entry] = []
+        self.syncs_at_once = False
+        self._held: list[tuple[Client, Message]] = []
+        self._journaled = Journaled()  # all of it
 
     # --- what is asked of a scene ---
 
@@ -391,6 +400,48 @@ class Scene:
             self._hear()
         raise AssertionError(f"woken {WAKES_MAX} times in {seconds} s")
 
+    # --- the journal ---
+
+    def keep_journal(self, disk: Sequence[bytes] = ()) -> None:
+        """Before anything else: what this life has of the one before, and that it writes on."""
+        journaled = Journaled(entry for body in disk for entry in from_body(body))
+        journaled.prune()
+        self.disk = [to_body(list(journaled.entries()))]  # numbers of what is gone are free again
+        self.machine.begin_journal(journaled, EPOCH, self.now)
+        self._journaled = Journaled(journaled.entries())
+        self._journaled.workers.clear()
+        self._hear()
+
+    def sync(self) -> None:
+        """The disk has got all that was to be written; who waited for that is told."""
+        if self.unsynced:
+            self.disk.append(to_body(self.unsynced))
+        held, self._held, self.unsynced = self._held, [], []
+        for client, message in held:
+            if self.machine.state.clients.get(client.id) is client:
+                self._note_client(client, message)
+
+    def stop_journal(self, why: str) -> None:
+        """The disk fails."""
+        self.machine.stop_journal(why, self.now)
+        self._hear()
+
+    def after_a_crash(self) -> "Scene":
+        """The scheduler is killed, and another is started with what the disk has."""
+        scene = Scene(**self.settings)
+        scene.keep_journal(self.disk)
+        return scene
+
+    def _take_journaled(self) -> None:
+        entries, held = self.machine.take_journaled()
+        self.unsynced += entries
+        self._held += held
+        self._journaled.take(entries)
+        wrong = list(contradictions(self.machine.state, self._journaled))
+        assert not wrong, "\n".join(wrong)
+        if self.syncs_at_once:
+            self.sync()
+
     # --- hearing ---
 
     def _hear(self) -> None:
@@ -406,6 +457,7 @@ class Scene:
                     self._note_client(peer, message)
         broken = list(check(self.machine.state))
         assert not broken, "\n".join(broken)
+        self._take_journaled()
         latest = self._seen_until
         for _, _, before, after, _, step, _ in reversed(self.machine.story.records):
             if step <= latest:

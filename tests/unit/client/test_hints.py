@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from shoal.client.errors import HeldByOuterTasks, NobodyBegins, NobodyMayRun
 from shoal.client.hints import take_hints
 from shoal.client.incoming import INCOMING
+from shoal.client.notices import HeldByOuterTasks, NobodyBegins, NobodyMayRun
 from shoal.client.session import Session
 from shoal.ids import Key
 from shoal.protocol.limits import PlacesHeld, TasksStranded

@@ -8,6 +8,7 @@ again.  What has joined its shards by then stays as it is.
 from collections.abc import Sequence
 
 from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.journaling import note_barrier
 from shoal.scheduler.model.entities import MEMORY, RELEASED, WAITING, Client, Task, Worker
 from shoal.scheduler.model.shuffles import Shuffle
 
@@ -25,6 +26,7 @@ def bind(core: Core, client: Client, tasks: Sequence[Task]) -> None:
         if definition.id in state.shuffles:  # of another barrier, though ids are made of what it is
             continue
         state.barriers[task] = state.shuffles[definition.id] = Shuffle(definition, task)
+        note_barrier(core, task, definition)
 
 
 def keep_inputs(shuffle: Shuffle) -> None:

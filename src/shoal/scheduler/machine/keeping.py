@@ -25,6 +25,8 @@ def keep(core: Core, name: str, task: Task) -> ClientTaskId:
     keeper = keepers.get(name)
     if keeper is None:
         keeper = keepers[name] = Keeper(name, core.now)
+        if core.state.journal is not None:
+            core.state.journal.watch(keeper)
     for owner, number in task.wants:
         if owner is keeper:
             keeper.further[number] = keeper.further.get(number, 0) + 1

@@ -11,10 +11,13 @@ from shoal.protocol.datasets import (
     Published,
     UnpublishDatasets,
 )
+from shoal.protocol.detached import JournalStopped
 from shoal.protocol.framing import ProtocolError
+from shoal.protocol.journal import DatasetGone, DatasetWritten
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.journaling import say_when_durable
 from shoal.scheduler.machine.keeping import keep, stop_keeping_all
 from shoal.scheduler.model.datasets import Dataset
 from shoal.scheduler.model.entities import RELEASED, Client
@@ -22,7 +25,8 @@ from shoal.scheduler.model.state import SchedulerState, link_want
 
 
 def on_publish_datasets(core: Core, client: Client, call: PublishDatasets) -> None:
-    """Keep values and what they refer to, all of them or none.
+    """Keep values and what they refer to, all of them or none; a journal has them by the time that
+    it is answered.
 
     Raises:
         ProtocolError: the columns are of different lengths.
@@ -41,9 +45,13 @@ def on_publish_datasets(core: Core, client: Client, call: PublishDatasets) -> No
         if before is not None:
             stop_keeping_all(core, before.keeper)
         datasets[name] = dataset
+        if core.state.journal is not None:
+            core.state.journal.entries.append(DatasetWritten(name, payload))
         for task in dict.fromkeys(tasks):
             keep(core, dataset.keeper, task)
-    core.to_client(client, answer(call.request, None))
+    if core.state.journal_trouble:
+        core.to_client(client, JournalStopped(core.state.journal_trouble))
+    say_when_durable(core, client, answer(call.request, None))
 
 
 def on_get_datasets(core: Core, client: Client, call: GetDatasets) -> None:
@@ -60,7 +68,7 @@ def on_list_datasets(core: Core, client: Client, call: ListDatasets) -> None:
 def on_unpublish_datasets(core: Core, client: Client, call: UnpublishDatasets) -> None:
     """Let go of values, and of what only they referred to."""
     gone = [name for name in call.names if _unpublish(core, name)]
-    core.to_client(client, answer(call.request, gone))
+    say_when_durable(core, client, answer(call.request, gone))
 
 
 def datasets_are_filed(state: SchedulerState) -> Iterator[str]:
@@ -93,6 +101,8 @@ def _unpublish(core: Core, name: Key) -> bool:
     if dataset is None:
         return False
     stop_keeping_all(core, dataset.keeper)
+    if core.state.journal is not None:
+        core.state.journal.entries.append(DatasetGone(name))
     return True
 
 

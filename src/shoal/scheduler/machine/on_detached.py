@@ -7,6 +7,7 @@ from shoal.protocol.answers import answer
 from shoal.protocol.detached import CancelKeys, DetachedTasks, DetachTasks
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.journaling import say_when_durable
 from shoal.scheduler.machine.keeping import keep
 from shoal.scheduler.machine.on_client import cancel_all
 from shoal.scheduler.model.entities import ERRED, MEMORY, Client
@@ -33,10 +34,10 @@ def on_cancel_keys(core: Core, client: Client, message: CancelKeys) -> None:
 
 
 def on_detached_tasks(core: Core, client: Client, call: DetachedTasks) -> None:
-    """Those that have not ended."""
+    """Those that have not ended; a journal has all of them by the time that they are told."""
     keeper = core.state.keepers.get(DETACHED)
     tasks = {} if keeper is None else {task.key: task.state for task in keeper.tasks.values()}
-    core.to_client(client, answer(call.request, tasks))
+    say_when_durable(core, client, answer(call.request, tasks))
 
 
 HANDLERS = Handlers(

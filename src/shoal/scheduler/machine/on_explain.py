@@ -39,6 +39,11 @@ def on_explain_tasks(core: Core, client: Client, call: ExplainTasks) -> None:
         lines.extend(explaining.lines(task, records.get(key, ()), of_task))
     if len(keys) > nkeys:
         lines.append(f"and {len(keys) - nkeys} more")
+    if core.state.journal_trouble:
+        lines.append(
+            f"the scheduler's journal has stopped ({core.state.journal_trouble}): nothing that is "
+            "published or detached outlives the scheduler"
+        )
     core.to_client(client, answer(call.request, lines))
 
 

@@ -80,7 +80,7 @@ def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
     )
     if message.epoch == state.epoch:
         _take_inventory(core, worker, message)
-    elif message.epoch:
+    elif message.epoch or state.heirlooms.are_awaited:
         begin_recovery(core)
     if message.keeps_orphans and (message.inventory or message.executing):
         take_orphans(core, worker, message)

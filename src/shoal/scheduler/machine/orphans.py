@@ -81,6 +81,7 @@ def adopt_all(core: Core) -> None:
             continue
         if task.state == RELEASED and core.state.barriers and _is_of_another_cut(core, task):
             _free(core, task.key)
+            _hope_no_more(core, task.key)
             core.starting.append(task)
             continue
         if task.state == RELEASED and task in core.state.scattering:
@@ -220,6 +221,15 @@ def _free(core: Core, key: Key) -> None:
     if orphan is not None:
         for worker in [*orphan.holders, *orphan.runners]:
             _let_go(core, [key], worker)
+
+
+def _hope_no_more(core: Core, key: Key) -> None:
+    """Whatever somebody may bring of it would be of no use."""
+    orphan = core.state.orphans.by_key.get(key)
+    if orphan is not None:
+        orphan.is_hoped_for = False
+        if not orphan.is_of_use:
+            del core.state.orphans.by_key[key]
 
 
 def _let_go(core: Core, keys: list[Key], worker: Worker) -> None:

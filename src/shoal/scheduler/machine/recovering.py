@@ -1,15 +1,20 @@
 """A scheduler that has come back gives out no run before those who may have the results are here.
 
-The first who comes from another epoch begins it.  It lasts until the workers that clients name as
-they come back are registered, and some seconds at most.  Placing and filling ask; one place
+The first who comes from another epoch begins it, or the first worker, if a journal tells of those
+that were there.  It lasts until these are registered, and the workers that clients name as they
+come back; some seconds at most.  Placing and filling ask; one place
 decides.
 """
 
 from collections.abc import Iterable
 
+from shoal.errors import ActorLost
+from shoal.protocol.exceptions import to_failure
+from shoal.protocol.keys import to_text
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.model.entities import RELEASED, Client, Worker
+from shoal.scheduler.machine.waiting import fail
+from shoal.scheduler.model.entities import RELEASED, Client, Task, Worker
 from shoal.scheduler.model.orphans import Recovery
 
 
@@ -22,18 +27,25 @@ def note_arrival(core: Core) -> None:
 def begin_recovery(core: Core) -> None:
     """Somebody was here before that this scheduler does not know: others may follow.
 
-    A scheduler that has been there for long has seen all who were to come.
+    A scheduler that has been there for long has seen all who were to come; unless it has a journal,
+    and nobody came at all.
     """
     state, settings = core.state, core.settings
     note_arrival(core)
     began_at = state.first_came_at
     if state.recovery is not None or state.has_recovered or began_at is None:
         return
-    if core.now - began_at > settings.orphan_seconds or settings.recovery_seconds <= 0:
+    heirlooms = state.heirlooms
+    if core.now - began_at > settings.orphan_seconds and not heirlooms.are_awaited:
+        return
+    if settings.recovery_seconds <= 0:
         return
     until = core.now + settings.recovery_seconds
-    state.recovery = Recovery(core.now, until)
+    recovery = state.recovery = Recovery(core.now, until)
     core.wake_by(until)
+    if heirlooms.workers:
+        recovery.is_named = True
+        recovery.awaited.update((a, None) for a in heirlooms.workers if a not in state.workers)
 
 
 def expect(core: Core, addresses: Iterable[str]) -> None:
@@ -108,7 +120,16 @@ def _give_up_hope(core: Core) -> None:
                 del orphans.by_key[key]
                 task = core.state.tasks.get(key)
                 if task is not None and task.state == RELEASED:
-                    core.starting.append(task)
+                    _go_without(core, task)
+
+
+def _go_without(core: Core, task: Task) -> None:
+    """Nobody has brought it: it is computed, if it can be.  An actor that has lived can't."""
+    if task.options.actor and task.nbytes >= 0 and task.is_needed:
+        error = ActorLost(to_text(task.key), "any", "it has not come back to the scheduler")
+        fail(core, task, to_failure(error, task.key))
+    else:
+        core.starting.append(task)
 
 
 HANDLERS = Handlers(worker_joined=note_worker, client_gone=note_said, woken=end_if_due)

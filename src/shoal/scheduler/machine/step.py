@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from shoal.ids import Epoch, Key
+from shoal.protocol.journal import Entry
 from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
 from shoal.protocol.metadata import Leaf
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.filling import fill
+from shoal.scheduler.machine.journaling import stop_writing, write_down
 from shoal.scheduler.machine.keeping import let_go_of_ended
 from shoal.scheduler.machine.on_membership import (
     on_register_client,
@@ -29,6 +31,7 @@ from shoal.scheduler.machine.reducing import (
     reduce_now,
 )
 from shoal.scheduler.machine.releasing import settle_needs
+from shoal.scheduler.machine.restoring import restore
 from shoal.scheduler.machine.retiring import settle_copies
 from shoal.scheduler.machine.shuffling import complete_barriers
 from shoal.scheduler.machine.stealing import LOOKS_PER_STEP
@@ -37,6 +40,7 @@ from shoal.scheduler.machine.table import ANNOUNCED, FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.machine.telling import tell_topics
 from shoal.scheduler.model.about import About
 from shoal.scheduler.model.entities import Client, Worker
+from shoal.scheduler.model.journaled import Journaled
 from shoal.scheduler.model.keepers import Keeper
 from shoal.scheduler.model.reduction import Suggested
 from shoal.scheduler.model.settings import SchedulerSettings
@@ -201,6 +205,30 @@ class SchedulerMachine:
         set_leaves(self._begin("set-metadata", now).state, path, leaves)
         self._settle()
 
+    def begin_journal(self, journaled: Journaled, epoch: Epoch, now: float) -> None:
+        """Before anything else: go on with what the life before has left, and write on.
+
+        Args:
+            journaled: pruned; of an empty journal for the first life.
+            epoch: of this life; greater than that in the journal.
+        """
+        restore(self._begin("journal", now), journaled, epoch)
+        self._settle()
+
+    def take_journaled(self) -> tuple[list[Entry], list[tuple[Client, Message]]]:
+        """What is to be written since the last time, and what is to be said once it is."""
+        journal = self._core.state.journal
+        if journal is None:
+            return [], []
+        entries, journal.entries = journal.entries, []
+        held, journal.held = journal.held, []
+        return entries, held
+
+    def stop_journal(self, why: str, now: float) -> None:
+        """Nothing can be written any more.  `why`: as a clause, for people."""
+        stop_writing(self._begin("journal", now), why)
+        self._settle()
+
     def take_outgoing(self) -> list[tuple[Worker | Client, list[Message]]]:
         """What to say, by peer, in the order in which it is to be said."""
         outgoing: list[tuple[Worker | Client, list[Message]]] = []
@@ -257,3 +285,6 @@ class SchedulerMachine:
             self._carry_out(core)
         for worker in list(core.freeing):
             core.say_what_to_free(worker)
+        journal = core.state.journal
+        if journal is not None:
+            write_down(core, journal)

@@ -79,6 +79,16 @@ class Orphans:
         return None
 
 
+class Heirlooms:
+    """What a journal has told of the life before: who was there, and if they are waited for."""
+
+    __slots__ = ("are_awaited", "workers")
+
+    def __init__(self) -> None:
+        self.are_awaited = False  # the first worker that comes begins a recovery, whenever that is
+        self.workers: dict[str, None] = {}  # addresses
+
+
 class Recovery:
     """A while in which no run is given out, as those who have the results may be about to come."""
 

@@ -20,13 +20,14 @@ from shoal.scheduler.model.entities import (
 )
 from shoal.scheduler.model.exchanges import Channel, Event, Queue, Variable
 from shoal.scheduler.model.footprints import Footprints
+from shoal.scheduler.model.journal import Journal
 from shoal.scheduler.model.keepers import Keeper
 from shoal.scheduler.model.limits import Limits
 from shoal.scheduler.model.loads import LoadIndex
 from shoal.scheduler.model.locks import Joints, Lock
 from shoal.scheduler.model.metadata import Collection
 from shoal.scheduler.model.metadata import Node as MetadataNode
-from shoal.scheduler.model.orphans import Orphans, Recovery
+from shoal.scheduler.model.orphans import Heirlooms, Orphans, Recovery
 from shoal.scheduler.model.queue import TaskQueue
 from shoal.scheduler.model.reduction import Reduction
 from shoal.scheduler.model.restarts import Restart
@@ -104,6 +105,7 @@ class SchedulerState:
         self.orphans = Orphans()  # what workers have of another life of the scheduler
         self.recovery: Recovery | None = None  # as those who have it may be about to come
         self.has_recovered = False  # and have come, or will not
+        self.heirlooms = Heirlooms()  # what a journal has told of the life before
         self.footprints = Footprints()  # what waits for memory, and the limits of workers
         self.unplaced: deque[Task] = deque()  # ready, to be placed in steps to come
         self.has_unsent = False  # queued tasks with room for them were left to the next step
@@ -152,6 +154,8 @@ class SchedulerState:
         self.keepers: dict[str, Keeper] = {}  # wants in the name of what is no client
         self.let_go_at: dict[str, float] = {}  # keeper -> when it ends, sooner ones first
         self.letting_go: dict[Keeper, None] = {}  # in steps to come, of all that they keep
+        self.journal: Journal | None = None  # what is written for the next life, if anything is
+        self.journal_trouble = ""  # why nothing is written any more, though it should be
 
     def prefix(self, name: str) -> Prefix:
         """The prefix called `name`, made if it is new."""
