@@ -98,6 +98,10 @@ class Scheduler(Settings, frozen=True, kw_only=True):
     """How long a scheduler that has come back waits, before it has anything run, for the workers
     that may have the results; less if those are there that its clients know."""
 
+    journal: str | None = None
+    """A folder for what shall outlive the scheduler: what is published, and what was fired and
+    forgotten.  Whoever is started on it next goes on with that; off: it goes with the scheduler."""
+
     validate: bool = False
     """Check the whole state after each step: slow, and meant for tests."""
 

@@ -83,3 +83,123 @@ class PolicySlow(ShoalError):
             "done; if that goes on it is asked in fewer rounds. Have it look at fewer tasks, or "
             "make active-memory-manager.interval longer."
         )
+
+
+class JournalInUse(ShoalError, RuntimeError):
+    """Another scheduler writes to the journal."""
+
+    def __init__(self, folder: str, holder: str) -> None:
+        """`holder`: who says to have it; "": nobody."""
+        super().__init__(folder, holder)
+        self.folder, self.holder = folder, holder
+
+    def __str__(self) -> str:
+        who = self.holder or "another process"
+        return (
+            f"The journal in {self.folder} is in use: {who} has its lock. Two schedulers can't "
+            "write to one journal: end that one, or give this one a folder of its own "
+            "(scheduler.journal)."
+        )
+
+
+class JournalNotPrivate(ShoalError, RuntimeError):
+    """Others may read what users have pickled, or write what their workers would run."""
+
+    def __init__(self, folder: str, why: str) -> None:
+        """`why`: a clause."""
+        super().__init__(folder, why)
+        self.folder, self.why = folder, why
+
+    def __str__(self) -> str:
+        return (
+            f"No journal is kept in {self.folder}: {self.why}. What is in it is run by workers, so "
+            "nobody else may have access. Name a folder that is yours alone, "
+            f"or one that does not exist yet; or: chmod 700 {self.folder}"
+        )
+
+
+class JournalOfAnother(ShoalError, RuntimeError):
+    """What is in the folder was written by another version, or is no journal."""
+
+    def __init__(self, folder: str, what: str) -> None:
+        """`what`: has written it, or in which format it is; "": it is no journal."""
+        super().__init__(folder, what)
+        self.folder, self.what = folder, what
+
+    def __str__(self) -> str:
+        found = f"is of {self.what}" if self.what else "is no journal of shoal"
+        return (
+            f"The file {self.folder}/journal {found}, and this version can't read it. Nothing was "
+            "changed. Start the version that has written it; or name another folder "
+            "(scheduler.journal), and what is in this one is not restored."
+        )
+
+
+class JournalUnusable(ShoalError, OSError):
+    """A scheduler that shall keep a journal can't."""
+
+    def __init__(self, folder: str, why: str) -> None:
+        """`why`: a clause."""
+        super().__init__(folder, why)
+        self.folder, self.why = folder, why
+
+    def __str__(self) -> str:
+        return (
+            f"The journal in {self.folder} can't be opened: {self.why}. The scheduler does not "
+            "start, as it would keep nothing for the next. Make room there or mend it, name "
+            "another folder (scheduler.journal), or start without a journal."
+        )
+
+
+class JournalTorn(ShoalError):
+    """The end of a journal is missing.  Logged, never raised."""
+
+    def __init__(self, folder: str, nbytes: int) -> None:
+        super().__init__(folder, nbytes)
+        self.folder, self.nbytes = folder, nbytes
+
+    def __str__(self) -> str:
+        return (
+            f"The journal in {self.folder} ended in the midst of a record, of which there were "
+            f"{self.nbytes:,} bytes: it was being written as the scheduler before was killed. They "
+            "are cut. Nobody was told that what they said was on disk."
+        )
+
+
+class JournalDamaged(ShoalError):
+    """A journal can be read up to a point only.  Logged, never raised."""
+
+    def __init__(self, folder: str, nbytes: int, nlost: int, nrecords: int, beside: str) -> None:
+        """`nbytes`: that could be read; `nlost`: that follow, with so many whole records among
+        them; `beside`: the name that the file has now."""
+        super().__init__(folder, nbytes, nlost, nrecords, beside)
+        self.folder, self.nbytes, self.nlost = folder, nbytes, nlost
+        self.nrecords, self.beside = nrecords, beside
+
+    def __str__(self) -> str:
+        records = "1 record" if self.nrecords == 1 else f"{self.nrecords} records"
+        return (
+            f"The journal in {self.folder} is damaged behind its first {self.nbytes:,} bytes. What "
+            f"was written after that is lost: {self.nlost:,} bytes, with {records} that are whole "
+            "but can't be relied upon without what was before. So datasets that were published "
+            "and work that was fired since is missing, and what had ended since may be done again. "
+            f"The scheduler goes on with the rest; the file is kept as {self.beside}. Look after "
+            "the disk."
+        )
+
+
+class JournalStopped(ShoalError):
+    """Nothing can be written to the journal any more.  Logged, never raised."""
+
+    def __init__(self, folder: str, why: str) -> None:
+        """`why`: a clause."""
+        super().__init__(folder, why)
+        self.folder, self.why = folder, why
+
+    def __str__(self) -> str:
+        return (
+            f"The journal in {self.folder} has stopped: {self.why}. The scheduler goes on without: "
+            "what is published and fired from now on goes with it, and what has ended since would "
+            "be done again by a scheduler that is started on this folder. Mend the disk, and start "
+            "the scheduler anew at a time that suits you."
+        )

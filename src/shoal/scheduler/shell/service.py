@@ -44,6 +44,8 @@ from shoal.scheduler.model.entities import Worker
 from shoal.scheduler.shell.breaks import Breaks
 from shoal.scheduler.shell.host import Asker
 from shoal.scheduler.shell.idling import IdleWatch
+from shoal.scheduler.shell.journal import Journaling
+from shoal.scheduler.shell.journal_folder import JournalFolder
 from shoal.scheduler.shell.looks import Looks
 from shoal.scheduler.shell.membership import Membership
 from shoal.scheduler.shell.named import Named
@@ -85,6 +87,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
     scaled_by: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None
     """Has the cluster adapt that this scheduler is one of, by options of `Cluster.adapt`."""
 
+    _journaling: Journaling | None = None  # if it keeps a journal
     _starting: asyncio.Task[None] | None = None
     _preparing: asyncio.Task[None] | None = None  # for its end
     _closing: asyncio.Task[None] | None = None
@@ -115,6 +118,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         preload: str | Sequence[str] | None = None,
         preload_argv: Sequence[Any] = (),
         plugins: Iterable[Any] = (),
+        journal: str | None = None,
     ) -> None:
         """Nothing happens before it is started.
 
@@ -142,27 +146,28 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
             dashboard: False: nowhere, whatever the address.
             preload, preload_argv: see `observe/preloading.py`; None: the settings'.
             plugins: those that are there from the start.
+            journal: a folder where it writes what the next scheduler that is started on it shall
+                have: what is published, and what was fired and forgotten.  None: as is set.
         """
         self.preloads = preloads_of(self, preload, preload_argv)
         wanted, self.settings = settings_of(
             allowed_failures=allowed_failures, worker_ttl_seconds=worker_ttl, validate=validate,
             worker_saturation=worker_saturation, contact_address=contact_address,
-            idle_timeout_seconds=idle_timeout,
+            idle_timeout_seconds=idle_timeout, journal=journal,
             resume_seconds=resume_seconds, client_resume_seconds=client_resume_seconds,
         )  # fmt: skip
         self.idle_timeout, self.validate = wanted.idle_timeout_seconds, wanted.validate
-        self.contact_address = wanted.contact_address
+        self.contact_address, self._journal_path = wanted.contact_address, wanted.journal
         self.services = dict(services or {})
         self.before_shutdown: list[Callable[[], object]] = []  # called as a client asks for that
         epoch = Epoch(secrets.randbits(63) | 1)
         self.machine = SchedulerMachine(self.settings, epoch, self.services)
         super().__init__(self.machine.state, self.machine.story)
         self.id = f"Scheduler-{secrets.token_hex(16)}"
-        self.token = token or new_token()
+        self.token, self._sock, self._file = token or new_token(), sock, scheduler_file
         refuse_encryption(security)
         self._dashboard_address = None if dashboard is False else dashboard_address
         self._asked = _address(protocol, host, interface, port, self.id)
-        self._sock, self._file = sock, scheduler_file
         refused = wanted.blocked_handlers if blocked_handlers is None else blocked_handlers
         self.blocked_handlers = list(refused)
         self._started_at = time.time()  # for display only
@@ -212,6 +217,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         keyring = Keyring.from_token(self.token)
         try:
             self.exchange = ReplicaExchange(keyring)
+            await self._begin_journal()
             self._open_page()
             self._listener: Listener = await listen(
                 self._asked,
@@ -224,6 +230,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
             self.status = Status.failed
             self.recent_logs.close()
             await self._close_page()
+            await self._end_journal()
             raise
         self.address = self.contact_address or self._listener.address
         self._publication: Publication = publish_token(self.address, self.token)
@@ -245,6 +252,17 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
             raise
         await self.preloads.start()
         logger.info("scheduler at %s", self.address)
+
+    async def _begin_journal(self) -> None:
+        """Go on with what is in the journal, before anybody can come.  Raises as `Journaling`."""
+        if self._journal_path is not None:
+            folder = JournalFolder(self._journal_path)
+            self._journaling = Journaling(folder, self.machine, self.membership.stepping)
+            await self._journaling.begin()
+
+    async def _end_journal(self) -> None:
+        if self._journaling is not None:
+            await self._journaling.close()
 
     def _open_page(self) -> None:
         """Bind the web page's socket.  The web stands on us, so it is found by its name."""
@@ -347,6 +365,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         await self.preloads.teardown(max(0.0, deadline - time.monotonic()))
         self.status = Status.closing
         self.membership.close()
+        await self._end_journal()  # while those who are answered by it are still connected
         self._publication.withdraw()
         if self._file:
             remove_scheduler_file(self._file, self.address)

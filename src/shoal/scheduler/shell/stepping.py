@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from shoal.comms import ProtocolError
 from shoal.errors import NameTaken
@@ -27,6 +27,13 @@ logger = logging.getLogger("shoal.scheduler")
 
 INSIDE: Final = "Client-inside-scheduler"
 """The name of clients of this very process; what they are told is no topic of anybody else."""
+
+
+class Writing(Protocol):
+    """What writes the journal."""
+
+    def take(self) -> None:
+        """A step is over, and may have left something to be written."""
 
 
 class Stepping:
@@ -58,6 +65,7 @@ class Stepping:
         )
         self.watcher: Watcher | None = None  # while a plugin wants to know of every step
         self.idle_watch: IdleWatch | None = None  # if it shall close when it has nothing to do
+        self.journal: Writing | None = None  # if one is kept
         self._collecting = Collecting()
         self._machine = machine
         self._peers = peers
@@ -190,13 +198,9 @@ class Stepping:
 
     def _after_step(self) -> None:
         """Send what is to be said, one frame for each peer, and arm the timer."""
-        peers = self._peers
-        for entity, messages in self._machine.take_outgoing():
-            peer = peers.get(entity)
-            if peer is not None:
-                peer.send(messages)
-            elif entity in self._inside:
-                self._inside[entity](messages)
+        self.say(self._machine.take_outgoing())
+        if self.journal is not None:
+            self.journal.take()
         wake_at = self._machine.wake_at
         if wake_at is not None and (self._timer is None or wake_at < self._timer_at):
             if self._timer is not None:
@@ -210,6 +214,16 @@ class Stepping:
         if self.idle_watch is not None:
             self.idle_watch.look()
         self._collecting.note_step()
+
+    def say(self, outgoing: Iterable[tuple[Worker | Client, Sequence[Message]]]) -> None:
+        """Send what is to be said to those who are still there."""
+        peers = self._peers
+        for entity, messages in outgoing:
+            peer = peers.get(entity)
+            if peer is not None:
+                peer.send(messages)
+            elif entity in self._inside:
+                self._inside[entity](messages)
 
     def _wake(self) -> None:
         self._timer = None
