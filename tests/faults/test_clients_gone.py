@@ -58,7 +58,7 @@ def test_a_frozen_client_is_given_up_after_its_time_and_has_its_results_when_it_
     stage = tmp_path / "stage"
     stage.mkdir()
     with Ear(tmp_path / "ear") as ear, Cast(stage) as cast:
-        _, address = cast.scheduler(DASK_SHOAL__SCHEDULER__CLIENT_TTL="2s")
+        _, address = cast.scheduler(DASK_SHOAL__SCHEDULER__CLIENT_TTL_SECONDS="2s")
         cast.worker(address, "--nthreads", "2", "--resources", "ONE=1")
         wanting = cast.program("client", WANTING, address, ear.path, "0.05")
         assert wanting.line() == "wanting"

@@ -12,11 +12,11 @@ from shoal.client.blocking import CALLBACKS
 from shoal.client.errors import ClientClosed, ForeignFuture
 from shoal.client.future import Future, exception_of
 from shoal.client.gathering import Gathering, from_where_it_was_raised, outcome_error
+from shoal.client.lateness import late
 from shoal.client.machine import CANCELLED, Record
 from shoal.client.session import Session
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.comms.exchange import ReplicaExchange
-from shoal.protocol.keys import to_text
 from shoal.units import to_seconds
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Answering(Absent):
                 values = await self.gathering().run([record])
         except BaseException as error:
             if isinstance(error, TimeoutError) and limit.expired():  # else the task raised it
-                raise late(record, told_seconds or seconds) from None
+                raise await late(self.session, record, told_seconds or seconds) from None
             if is_our_cancellation(error):
                 raise
             raise from_where_it_was_raised(error)  # noqa: B904  # it is the error itself
@@ -89,7 +89,7 @@ class Answering(Absent):
             async with asyncio.timeout(seconds):
                 await self.session.wait_all([record])
         except TimeoutError:
-            raise late(record, seconds) from None
+            raise await late(self.session, record, seconds) from None
         return outcome_error(record) if record.status == CANCELLED else exception_of(record)
 
     async def await_traceback(self, future: Future, timeout: Any = None) -> TracebackType | None:
@@ -142,8 +142,3 @@ class Answering(Absent):
         if self._exchange is None:
             raise ClientClosed(self.id, self.session.status, self.session.ending_reason)
         return self._exchange
-
-
-def late(record: Record, seconds: float | None) -> TimeoutError:
-    """What to raise for a record that has not ended in time."""
-    return TimeoutError(f"{to_text(record.key)} has not ended within {seconds:g} s")

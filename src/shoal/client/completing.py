@@ -15,6 +15,7 @@ from shoal.client.ended_futures import EndedFutures
 from shoal.client.errors import BlockingCall
 from shoal.client.future import Future
 from shoal.client.gathering import FAILED, load_near, outcome_error
+from shoal.client.lateness import why_late
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, Record
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.observe.inside import waiting_for_tasks
@@ -61,7 +62,8 @@ class as_completed:  # noqa: N801  # known by this name
         self._by_record: dict[Record, list[Future]] = {}
         self._ahead: dict[Record, Any] = {}  # results that were fetched with others
         self._faces: dict[Any, None] = {}  # clients, in the order in which they came
-        self._end = None if timeout is None else time.monotonic() + to_seconds(timeout)
+        self._seconds = None if timeout is None else to_seconds(timeout)
+        self._end = None if self._seconds is None else time.monotonic() + self._seconds
         forget = weakref.finalize(self, _forget, self._by_record, self._watcher)
         forget.atexit = False
         if futures is not None:
@@ -225,10 +227,14 @@ class as_completed:  # noqa: N801  # known by this name
                     raise BlockingCall
                 left = None if self._end is None else self._end - time.monotonic()
                 if left is not None and left <= 0:
-                    raise TimeoutError(self._text_of_timeout())
+                    break
                 with waiting_for_tasks():
                     self.condition.wait(left)
-            return self.queue.popleft()
+            else:
+                return self.queue.popleft()
+        face = next((face for face in list(self._faces) if face.is_blocking), None)
+        why = "" if face is None else face.finish(self._why_late(face.session))
+        raise TimeoutError(self._text_of_timeout() + why)
 
     def _with_result(self, future: Any, batch: list[Any] | None = None) -> Any:
         if not self.with_results:
@@ -279,7 +285,11 @@ class as_completed:  # noqa: N801  # known by this name
                     async with asyncio.timeout(left):
                         await waiter
             except TimeoutError:
-                raise TimeoutError(self._text_of_timeout()) from None
+                here = asyncio.get_running_loop()
+                sessions = (face.session for face in list(self._faces))
+                session = next((one for one in sessions if one.loop is here), None)
+                why = "" if session is None else await self._why_late(session)
+                raise TimeoutError(self._text_of_timeout() + why) from None
 
     async def _awaited_with_result(self, future: Any, batch: list[Any] | None = None) -> Any:
         if not self.with_results:
@@ -329,6 +339,13 @@ class as_completed:  # noqa: N801  # known by this name
     def _text_of_timeout(self) -> str:
         nleft = self.futures.total()
         return f"{nleft} future{'s have' if nleft > 1 else ' has'} not ended in time"
+
+    async def _why_late(self, session: Any) -> str:
+        """What those wait for that this session knows."""
+        with self.lock:
+            ours = [future for future in self.futures if isinstance(future, Future)]
+        records = [future.record for future in ours if future.face.session is session]
+        return await why_late(session, records, self._seconds) if records else ""
 
     def _with_some_more(self, first: Future, batch: list[Any] | None) -> list[Record]:
         """`first`, and those whose results are given with it, or next unless they are large."""

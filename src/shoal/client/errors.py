@@ -213,16 +213,19 @@ class UnknownWait(ShoalError, NotImplementedError, ValueError):
 class WaitedTooLong(ShoalError, TimeoutError):
     """Futures that were waited for have not ended in time."""
 
-    def __init__(self, done: Set[Any], not_done: Set[Any], timeout_seconds: float) -> None:
-        """`done`: the futures that have; `not_done`: those that have not."""
-        super().__init__(done, not_done, timeout_seconds)
+    def __init__(
+        self, done: Set[Any], not_done: Set[Any], timeout_seconds: float, why: str = ""
+    ) -> None:
+        """`done`: the futures that have; `not_done`: those that have not; `why`: some of them."""
+        super().__init__(done, not_done, timeout_seconds, why)
         self.done, self.not_done, self.timeout_seconds = done, not_done, timeout_seconds
+        self.why = why
 
     def __str__(self) -> str:
         nall = len(self.done) + len(self.not_done)
         return (
             f"{len(self.not_done)} of {nall} futures have not ended within "
-            f"{self.timeout_seconds:g} s.\n"
+            f"{self.timeout_seconds:g} s.{self.why}\n"
             "The error has them as `not_done`, and the others as `done`; allow more time with "
             "`timeout=`."
         )

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 from shoal.client import current
 from shoal.client.absent import Absent
-from shoal.client.answering import late
 from shoal.client.asynchronous import AsyncClient
 from shoal.client.blocking import Latch, LoopThread
 from shoal.client.errors import BlockingCall
 from shoal.client.future import Future, exception_of
 from shoal.client.gathering import load_near, outcome_error
+from shoal.client.lateness import late
 from shoal.client.leaving import OPEN, abandon, call_aside
 from shoal.client.lifecycle import MISSING, as_coroutine, within
 from shoal.client.machine import CANCELLED, ERROR, FINISHED, UNRESOLVED, Record
@@ -409,7 +409,7 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
                 raise
             if not ended:
                 self.session.unwatch([record], latch)
-                raise late(record, seconds)
+                raise self._thread.run(late(self.session, record, seconds))
 
 
 def _runs_here(cluster: Any) -> bool:

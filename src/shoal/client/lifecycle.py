@@ -33,7 +33,7 @@ from shoal.client.session import Session
 from shoal.client.submission import Functions
 from shoal.client.topics import ECHOED, Subscriptions
 from shoal.comms import find_token
-from shoal.comms.exchange import ReplicaExchange
+from shoal.comms.exchange import BUSY_SECONDS, ReplicaExchange
 from shoal.config.telling import tell_of_unheeded
 from shoal.observe.installed import mismatch_of, told_versions
 from shoal.observe.preloading import Preloads, process_preloads
@@ -192,7 +192,7 @@ class ClientBase(Answering):
         differ = mismatch_of(told_versions(), *self.session.machine.versions_met)
         if differ:
             warnings.warn(differ, VersionMismatchWarning, stacklevel=3)
-        self._exchange = ReplicaExchange(keyring)
+        self._exchange = ReplicaExchange(keyring, stall_seconds=BUSY_SECONDS)
         topics = self.session.state_of(Subscriptions)
         if self._serves_tasks:
             self.session.say(ServeTasks())

@@ -68,7 +68,13 @@ class Session(Belonging):
         self.address, self.keyring = address, keyring
         self.status = "connecting"
         self._heartbeat_seconds = heartbeat_seconds
-        self._introduction = RegisterClient(self.name, versions, watches_members, share)
+        self._introduction = RegisterClient(
+            self.name,
+            versions,
+            watches_members,
+            share,
+            may_return=self._reconnect_seconds > 0,
+        )
         forks.belongs_to_this_process(self)
         try:
             await self._register(timeout_seconds)

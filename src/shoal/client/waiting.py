@@ -10,6 +10,7 @@ from shoal.client.current import current_client
 from shoal.client.errors import UnknownWait, WaitedTooLong
 from shoal.client.future import Future, futures_of
 from shoal.client.gathering import cancelled_errors
+from shoal.client.lateness import why_late
 from shoal.client.machine import CANCELLED, ERROR
 from shoal.client.standins import calls_in
 from shoal.units import to_seconds
@@ -81,11 +82,25 @@ async def wait_for(
             else:
                 await session.wait_all(records, until_failed=return_when == FIRST_EXCEPTION)
     except TimeoutError:
-        raise WaitedTooLong(*_sorted(fs), to_seconds(timeout)) from None
+        done, not_done = _sorted(fs)
+        why = await _why_late(ours, seconds)
+        raise WaitedTooLong(done, not_done, to_seconds(timeout), why) from None
     cancelled = cancelled_errors(records)
     if cancelled is not None:
         raise cancelled
     return _sorted(fs)
+
+
+async def _why_late(futures: list[Future], seconds: float | None) -> str:
+    """What the first of those that have not ended waits for, and others of its client."""
+    waiting = [future for future in futures if not future.done()]
+    if not waiting:
+        return ""
+    session = waiting[0].face.session
+    if session.loop is not asyncio.get_running_loop():
+        return ""
+    records = [future.record for future in waiting if future.face.session is session]
+    return await why_late(session, records, seconds)
 
 
 async def _wait_for_mixed(futures: list[Any], return_when: str) -> None:

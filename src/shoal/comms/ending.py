@@ -23,6 +23,7 @@ class Ending(ABC):
     def __init__(self) -> None:
         self.closed = False
         self.unsent_nbytes = 0
+        self.received_nbytes = 0
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._on_messages: OnMessages | None = None

@@ -16,6 +16,7 @@ from shoal.comms.calls import PendingCalls
 from shoal.comms.compressing import accepted_compressions, is_on_another_machine
 from shoal.comms.endpoints import connect
 from shoal.comms.errors import CommClosedError, ConnectError, ProtocolError
+from shoal.comms.patience import Patience
 from shoal.comms.transport import Connection
 from shoal.ids import Epoch, TaskId
 from shoal.protocol.actors import ActorReply
@@ -39,8 +40,14 @@ if TYPE_CHECKING:
 
     from shoal.protocol.compression import Mark
 
+BUSY_SECONDS: Final = 30.0
+"""How long a worker may be busy for whoever has nobody else to ask, and for values that are put."""
+
 SLOWEST_BYTES_PER_SECOND: Final = 1e6
-"""A transfer that is slower than this on average is given up."""
+"""Values that a peer takes more slowly than this on average are not put there."""
+
+PREPARED_BYTES_PER_SECOND: Final = 100e6
+"""So fast are values pickled, and read from disk, or faster: before that, no byte of them comes."""
 
 _REPLIES: Final = (Replicas, Answer, Refusal, ActorReply, ShardsFetched)
 
@@ -60,10 +67,10 @@ class ReplicaExchange:
         keyring: Keyring,
         *,
         connect_seconds: float = 5.0,
-        stall_seconds: float = 30.0,
+        stall_seconds: float = 10.0,
         is_far: Callable[[Connection], bool] = is_on_another_machine,
     ) -> None:
-        """`connect_seconds`: deadline of one dial; `stall_seconds`: of an answer's first byte.
+        """`connect_seconds`: of one dial, at most; `stall_seconds`: without a byte of an answer.
 
         `is_far`: whether what comes over a connection may come compressed, if that is set.
 
@@ -73,7 +80,7 @@ class ReplicaExchange:
         self._accepts = accepted_compressions()
         self._is_far = is_far
         self._keyring = keyring
-        self._connect_seconds = connect_seconds
+        self._connect_seconds = min(connect_seconds, stall_seconds)  # it says nothing meanwhile
         self._stall_seconds = stall_seconds
         self._decoder = Decoder(FromWorkerToPeer)
         self._peers: dict[str, _Peer] = {}
@@ -88,17 +95,26 @@ class ReplicaExchange:
 
         Args:
             epoch: in which the tasks have these numbers.
-            nbytes: about how much that is, for the deadline.
+            nbytes: about how much that is, which takes a while to make ready.
 
         Returns:
             The answer, and the buffers of its replicas in order.  Over inproc a replica's header is
             empty, and its one buffer is the value itself.
 
         Raises:
-            OSError: the worker can't be reached, or was lost meanwhile, or is far too slow.
+            OSError: the worker can't be reached, or was lost meanwhile, or nothing comes from it.
         """
         peer = await self._peer(address)
-        request, reply = peer.calls.open(f"{len(tasks)} values", self._deadline(nbytes))
+        what = f"{len(tasks)} values"
+        request, reply = peer.calls.open(what)
+        patience = Patience(
+            peer.connection,
+            peer.calls,
+            request,
+            what,
+            first_seconds=self._stall_seconds + nbytes / PREPARED_BYTES_PER_SECOND,
+            seconds=self._stall_seconds,
+        )
         try:
             peer.connection.send([GetReplicas(request, list(tasks), epoch, peer.accepts)])
             replicas = await reply
@@ -107,6 +123,7 @@ class ReplicaExchange:
                 buffers = await self._restored(address, buffers, replicas.marks)
             return replicas, buffers
         finally:
+            patience.end()
             reply.cancel()  # nothing happens to one that has its answer
             peer.buffers.pop(request, None)
 
@@ -265,7 +282,7 @@ class ReplicaExchange:
             await peer.connection.wait_closed()
 
     def _deadline(self, nbytes: int) -> float:
-        return self._stall_seconds + nbytes / SLOWEST_BYTES_PER_SECOND
+        return max(self._stall_seconds, BUSY_SECONDS) + nbytes / SLOWEST_BYTES_PER_SECOND
 
     async def _peer(self, address: str) -> _Peer:
         """The connection to `address`, dialled if there is none; dialled once for all who ask."""

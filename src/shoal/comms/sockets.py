@@ -296,6 +296,7 @@ class SocketConnection(Ending):
         """Handle `nbytes` that were put into the reader's buffer."""
         if self.closed and not self._broken:
             return  # we are closing: only the end of the stream is waited for
+        self.received_nbytes += nbytes
         try:
             frames = self._reader.buffer_updated(nbytes)
         except (ProtocolError, MemoryError) as error:

@@ -89,6 +89,11 @@ class Stream(ABC):
         return self._broken_by is not None
 
     @property
+    def received_nbytes(self) -> int:
+        """See `Connection.received_nbytes`; of the carrier that there is."""
+        return 0 if self._carrier is None else self._carrier.received_nbytes
+
+    @property
     def unsent_nbytes(self) -> int:
         """See `Connection.unsent_nbytes`; during a break, of all that is kept."""
         carrier = self._carrier

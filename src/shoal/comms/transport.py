@@ -49,6 +49,10 @@ class Connection(Protocol):
     def unsent_nbytes(self) -> int:
         """Bytes accepted by `send` and not yet by the system."""
 
+    @property
+    def received_nbytes(self) -> int:
+        """Bytes that have come so far, of incomplete messages as well; 0: they are not counted."""
+
     def start(self, on_messages: OnMessages, on_closed: OnClosed) -> None:
         """Begin to receive.  To be called once; neither callback is called from inside it.
 

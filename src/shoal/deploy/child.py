@@ -235,6 +235,7 @@ async def serve_worker(document: dict[str, Any], lifeline: Lifeline) -> None:
 
         worker.at_welcome = tell_that_it_is_there  # its first task may be what it dies of
         worker.at_plugins_coming = lambda: lifeline.tell({"prepared": True})
+        worker.at_beat = lambda seconds: lifeline.tell({"beats": seconds})
         worker.at_first_end = lambda: lifeline.tell({"worked": True})
         if not await _started(worker, lifeline):
             return

@@ -28,6 +28,7 @@ from shoal.nanny.process import ServiceProcess
 from shoal.nanny.service import Nanny
 from shoal.observe.preloading import Preloads, process_preloads
 from shoal.observe.status import Status
+from shoal.protocol.handshake import WORKER, Keyring
 
 _logger = logging.getLogger("shoal.deploy")
 
@@ -162,6 +163,7 @@ class ProcessSite:
             on_end=self._on_end,
             preloads=None if beside is None else Preloads([]),
         )
+        keeper.keyring = Keyring.from_token(self.token).only(WORKER)
         if beside is not None:
             keeper.preloads = process_preloads(keeper, beside, argv)
         self._keepers.append(keeper)

@@ -37,9 +37,11 @@ from shoal.nanny.named import Named
 from shoal.nanny.plugins import answer, plugins_of
 from shoal.nanny.process import ServiceProcess
 from shoal.nanny.questions import answer_to, argument_of, told
+from shoal.nanny.vouching import Vouching
 from shoal.observe.preloading import Preloads, process_preloads
 from shoal.observe.reasons import RESTARTED, SCHEDULER_GONE
 from shoal.observe.status import Status
+from shoal.protocol.handshake import Keyring
 from shoal.protocol.payload import dump_function
 from shoal.protocol.topics import topic_names
 
@@ -110,6 +112,8 @@ class WorkerKeeper(Named):
         self._make = make
         self._find_scheduler, self._is_scheduler_there = find_scheduler, is_scheduler_there
         self._scheduler = ""  # where it was found
+        self.keyring: Keyring | None = None  # what proves a worker to it; None: nobody is told
+        self._vouching = Vouching(lambda: (self._scheduler, self.keyring))
         self._start_seconds = start_seconds
         self._on_end = on_end
         self._machine = NannyMachine(
@@ -342,6 +346,7 @@ class WorkerKeeper(Named):
 
     async def _end_process(self, timeout_seconds: float) -> None:
         """End the process, and what watches it, wherever in its life it is."""
+        self._vouching.end()
         life, process = self._life, self.process
         if process is not None:
             await process.close(timeout_seconds)
@@ -382,7 +387,7 @@ class WorkerKeeper(Named):
         process: ServiceProcess | None = None
         try:
             process = self.process = self._make()
-            process.on_ask = self._asked
+            process.on_ask, process.on_beat = self._asked, self._vouching.beat
             await process.start()
             address = self._scheduler = await self._find_scheduler()
             await process.go({"scheduler": address, "predecessor": self._last_death})
@@ -405,6 +410,7 @@ class WorkerKeeper(Named):
             if self._started is not None and not self._started.done():
                 self._started.set_result(None)
         await process.finished()
+        self._vouching.end()
         await self._process_ended(process)
 
     async def _process_ended(self, process: ServiceProcess) -> None:

@@ -85,6 +85,8 @@ class ServiceProcess:
         """Whether it said that it has something to do before others end; see `prepare`."""
         self.on_sent_away: Callable[[Sequence[int]], None] | None = None
         """Told the process ids of those that it has sent away, for others to come."""
+        self.on_beat: Callable[[ServiceProcess, float], None] | None = None
+        """Told of each sign of life, and in how many seconds there will be another."""
         self.on_ask: Callable[[ServiceProcess, dict[str, Any]], None] | None = None
         """Told of what the process asks its nanny; see `questions.py`."""
         self.memory_limit_nbytes = memory_limit_nbytes
@@ -437,6 +439,10 @@ class ServiceProcess:
     def _hear_worked(self, words: dict[str, Any]) -> None:
         self.has_worked = True
 
+    def _hear_beats(self, words: dict[str, Any]) -> None:
+        if self.on_beat is not None:
+            self.on_beat(self, words["beats"])
+
     def _hear_ask(self, words: dict[str, Any]) -> None:
         if self.on_ask is not None:
             self.on_ask(self, words)
@@ -469,6 +475,7 @@ class ServiceProcess:
 WORDS: Final[dict[str, Callable[[ServiceProcess, dict[str, Any]], None]]] = {
     "address": ServiceProcess._hear_address,
     "ask": ServiceProcess._hear_ask,
+    "beats": ServiceProcess._hear_beats,
     "done": ServiceProcess._hear_done,
     "left": ServiceProcess._hear_left,
     "leaving": ServiceProcess._hear_leaving,

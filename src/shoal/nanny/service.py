@@ -176,7 +176,7 @@ class Nanny(WorkerKeeper):
             AuthenticationError: nobody here knows the scheduler's token.
             ProcessDied, ProcessLate, OSError: the process could not become a worker.
         """
-        self._keyring()  # a missing token is told here, and not by a process
+        self.keyring = self._keyring()  # a missing token is told here, and not by a process
         try:
             await self.instantiate()
         except BaseException:

@@ -5,7 +5,7 @@ with a default; a tag is never used twice; a class has one handler per receiving
 name>`, and one row in SUBJECT for each direction.  `directions.py` has all subjects.  What users
 own (functions, arguments, values, exceptions) is bytes here, and nobody but the two ends opens it.
 
-Free tags: 11 to 19 from clients, 25 to 39 to clients, 49 to 59 from workers, 68 to 79 to workers,
+Free tags: 11 to 19 from clients, 25 to 39 to clients, 50 to 59 from workers, 68 to 79 to workers,
 83 to 99 between workers.
 """
 
@@ -60,6 +60,7 @@ class RegisterClient(Message, frozen=True, tag=1):
     share: float = 1.0  # its weight beside other clients
     returning: bool = False  # it was here before, or with a scheduler that was lost
     workers: list[str] = []  # addresses of those that it knew then, if it comes back
+    may_return: bool = False  # it looks for a scheduler that it has lost, and says all again
 
 
 class DefineClientCode(Message, frozen=True, tag=2):
@@ -287,12 +288,24 @@ class WorkerHeartbeat(Message, frozen=True, tag=47):
     unmanaged_old_bytes: int = 0  # of the process, what is no result and has been there for long
     container_bytes: int = 0  # of all that share its container's memory, if that is limited
     container_limit_bytes: int = 0
+    runs: list[RunId] = []  # that have been executing since an earlier one, the longest first
+    run_seconds: list[float] = []  # for so long at least, in the same order
 
 
 class WorkerLeaving(Message, frozen=True, tag=48):
     """The worker is about to close by itself, so what it was running is nobody's fault."""
 
     reason: str = ""
+
+
+class VouchForWorker(Message, frozen=True, tag=49):
+    """A nanny says that the process of its worker lives, which can't say so itself just now.
+
+    It is all that is said on a connection of its own, in place of a registration.
+    """
+
+    address: str  # of the worker
+    pid: int
 
 
 # --- scheduler -> worker ---------------------------------------------------------------------
@@ -445,6 +458,7 @@ SUBJECT = Subject(
         ReplicasGone: UNANSWERED,
         WorkerHeartbeat: UNANSWERED,
         WorkerLeaving: UNANSWERED,
+        VouchForWorker: UNANSWERED,
     },
     to_worker={
         WorkerWelcome: UNANSWERED,

@@ -132,6 +132,8 @@ class SchedulerActor:
             return False
         if message.run in worker.claims or message.run in worker.weights:
             return False  # what it had is there for others now
+        if worker.silence is not None or message.run in worker.forfeited:
+            return False  # it is heard again, or has ended what was taken from it
         task = self.machine.state.task_by_id.get(message.task)
         return task is None or task.run != message.run or task.worker is not worker
 
@@ -219,7 +221,8 @@ class SchedulerActor:
 
     def _note_deaths(self, worker: Worker | None) -> None:
         if worker is not None and not worker.is_leaving:
-            for task in worker.processing:
+            accused = [] if worker.silence is None else worker.silence.accused
+            for task in (*worker.processing, *accused):
                 instance = self.stage.oracle.by_task.get(task.id)
                 if instance is not None:
                     instance.ndeaths += 1

@@ -390,4 +390,7 @@ def _settings(dice: Random) -> tuple[tuple[str, float], ...]:
         settings["resting_prefixes_max"] = dice.choice((0, 2))
     if dice.random() < 0.7:
         settings["reduction_seconds"] = dice.choice((0.0005, 0.01, 0.2))
+    if dice.random() < 0.5:  # of three heartbeats, in some seeds before workers are given up
+        settings["heartbeat_seconds"] = 0.1
+        settings["suspect_seconds"] = 0.3
     return tuple(settings.items())

@@ -90,6 +90,7 @@ class Scene:
         self.now = 1000.0
         self.names = Names()
         self.lines: list[str] = []
+        self.warnings: list[str] = []  # that were to be logged
         self.shows_codes = False
         self.worker_by_name: dict[str, Worker] = {}
         self.actors: dict[str, Actor] = {}
@@ -448,6 +449,7 @@ class Scene:
         """Note what was said in this step, and look whether all is in order."""
         for number, task in self.machine.state.task_by_id.items():
             self.names.keys[number] = task.key
+        self.warnings += self.machine.take_warnings()
         for peer, said in self.machine.take_outgoing():
             assert said, f"{peer} was to be told something, but nothing was said"
             for message in said:

@@ -2,8 +2,15 @@
 
 import ast
 
+from shoal.protocol.coordination import (
+    AcquireJointly,
+    AcquireLease,
+    AwaitEvent,
+    GetVariable,
+    TakeFromQueue,
+)
 from shoal.protocol.memory import PauseChanged
-from shoal.protocol.messages import TaskOptions
+from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
 from shoal.protocol.placement import ExplainTasks
 from shoal.protocol.scaling import WorkersDeserved
 from shoal.scheduler.policies.backlogs import PLACED_LOOKED_AT, Backlogs
@@ -339,3 +346,117 @@ def test_where_nobody_is_there_clusters_that_adapt_say_what_they_do(scene: Scene
     scene.lose_client("Cluster-tide")
     assert "adapts" not in " ".join(explained(scene, "x"))
     assert not scene.machine.state.adapting
+
+
+def test_a_result_that_was_lost_says_with_whom_and_that_it_is_computed_again(scene: Scene) -> None:
+    """W08.  Both x and y go with worker a, which alone had them."""
+    scene.workers("a")
+    scene.submit(x=[], y=[])
+    scene.finish("x")
+    scene.finish("y")
+    scene.submit(z=["x"])
+    scene.workers("b")
+    scene.lose("a")
+    scene.advance(2.0)
+    assert explained(scene, "z")[1:5] == [
+        "it waits for 1 of 1 inputs; next is 'x' (processing on worker b)",
+        "'x': worker b runs it, or fetches what it needs; such take 1.0 s",
+        "'x': its result was lost with worker a 2.0 s ago, and is computed again; 1 others that "
+        "went with it are not back yet",
+        "worker a was lost 2.0 s ago, as it had this: it is run again",
+    ]
+    scene.finish("x", on="b")
+    assert "lost" not in "".join(explained(scene, "x"))
+
+
+def test_a_retry_says_which_one_it_is_and_what_was_raised(scene: Scene) -> None:
+    """W09."""
+    scene.workers("a")
+    scene.submit(x=[], options=TaskOptions(retries=3))
+    scene.fail("x", "ValueError: no\nmore of it")
+    scene.fail("x", "KeyError: 'k'")
+    scene.advance(1.0)
+    lines = explained(scene, "x")
+    assert "this is retry 2 of 3: 1.0 s ago it raised on worker a: KeyError: 'k'" in lines
+
+
+def test_what_is_run_again_is_forgotten_once_it_has_ended(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[], y=[], z=[], options=TaskOptions(retries=1))
+    scene.fail("x")
+    scene.finish("x")
+    scene.fail("y")
+    scene.fail("y")
+    scene.fail("z")
+    scene.release("z")
+    assert not scene.machine.state.reruns
+
+
+def test_a_task_that_waits_for_a_lock_says_who_holds_it(scene: Scene) -> None:
+    """W10.  It weighs more than what only takes its time."""
+    scene.workers("a", nthreads=2)
+    scene.submit(h=[], w=[], x=["w"])
+    scene.call(AcquireLease, name="gate", claim=1, by="h")
+    scene.advance(3.0)
+    scene.call(AcquireLease, name="gate", claim=2, by="w")
+    scene.advance(2.0)
+    line = "it has waited 2.0 s for the lock 'gate', held by 'h' on worker a for 5.0 s"
+    assert line in explained(scene, "w")
+    assert explained(scene, "x")[1].endswith("what keeps it is 'w' (processing on worker a)")
+
+
+def test_a_task_that_waits_for_other_things_by_name_says_for_which(scene: Scene) -> None:
+    scene.workers("a", nthreads=5)
+    scene.submit(s=[], e=[], q=[], v=[], j=[])
+    scene.call(AcquireLease, name="few", claim=1, leases_max=2)
+    scene.call(AcquireLease, name="few", claim=2, leases_max=2)
+    scene.call(AcquireLease, name="few", claim=3, leases_max=2, by="s")
+    scene.call(AwaitEvent, name="go", claim=4, by="e")
+    scene.call(TakeFromQueue, name="line", claim=5, by="q")
+    scene.call(GetVariable, name="value", claim=6, by="v")
+    scene.call(AcquireJointly, names=["m", "n"], claim=7, count=2)
+    scene.call(AcquireJointly, names=["n"], claim=8, count=1, by="j")
+    assert explained(scene, "s")[2] == (
+        "it waits for one of the 2 leases of the semaphore 'few', held by c, c"
+    )
+    assert explained(scene, "e")[2] == "it waits for the event 'go'"
+    assert explained(scene, "q")[2] == (
+        "it waits for values in the queue 'line', which has 0 of the 1 that it takes"
+    )
+    assert explained(scene, "v")[2] == "it waits for a value of the variable 'value'"
+    assert explained(scene, "j")[2] == "it waits for 1 of the locks 'n' together, held by c"
+
+
+def test_a_run_that_takes_far_longer_than_usual_says_so(scene: Scene) -> None:
+    """W11.  Its worker tells of what was being executed at an earlier heartbeat already."""
+    scene.workers("a")
+    scene.submit(x0=[], x1=[])
+    scene.finish("x0", seconds=2.0)
+    _, _, run = scene.run("x1")
+    scene.from_worker("a", WorkerHeartbeat(runs=[run], run_seconds=[5.0]))
+    assert explained(scene, "x1")[1] == (
+        "worker a has been executing it for 5.0 s or more; such take 2.0 s"
+    )
+    scene.advance(20.0)
+    assert explained(scene, "x1")[1] == (
+        "worker a has been executing it for 25.0 s or more; such take 2.0 s: far less. "
+        "`client.call_stack` shows where it is"
+    )
+    scene.heartbeat("a")
+    assert not scene.worker("a").executing
+
+
+def test_a_scheduler_that_is_late_with_what_is_due_says_so(scene: Scene) -> None:
+    """W13."""
+    scene.workers("a")
+    scene.submit(x=[])
+    due = scene.machine.wake_at
+    assert due is not None
+    scene.now = due - 1.0
+    scene.heartbeat("a")
+    scene.now = due + 0.5
+    scene.machine.wake(scene.now)
+    line = "the scheduler is busy: what was due lately had to wait 500 ms"
+    assert line in explained(scene, "x")
+    scene.now += 11.0
+    assert line not in explained(scene, "x")

@@ -116,3 +116,17 @@ def test_a_task_that_depends_on_what_is_not_known_fails_with_advice(scene: Scene
         f"c: z erred: {unknown}",
     ]
     assert scene.state("v") == "forgotten"
+
+
+def test_a_retry_goes_elsewhere_first_and_back_if_there_is_nobody_else(scene: Scene) -> None:
+    """A package may be missing on one worker only, or its disk be full."""
+    scene.workers("a", "b")
+    scene.submit(x=[], options=TaskOptions(retries=3, workers=["a", "b"]))
+    first, other = ("a", "b") if scene.run("x")[0].name == "a" else ("b", "a")
+    scene.take()
+    scene.fail("x")
+    assert scene.take() == [f"{other}: run x #2"]
+    scene.lose(first)
+    scene.take()
+    scene.fail("x")
+    assert scene.take() == [f"{other}: run x #3"]

@@ -4,7 +4,8 @@ import pytest
 
 from shoal.errors import NameTaken
 from shoal.protocol.membership import AwaitWorkers
-from tests.scenes.scheduler.scene import Scene
+from shoal.protocol.messages import ClientHeartbeat, RegisterClient
+from tests.scenes.scheduler.scene import Actor, Scene
 
 
 def test_a_name_that_is_taken_is_refused_and_nothing_changes(scene: Scene) -> None:
@@ -88,3 +89,32 @@ def test_a_client_that_left_is_not_answered(scene: Scene) -> None:
     scene.lose_client("c")
     scene.join("a")
     assert scene.take() == ["d: answer 1"]
+
+
+def join_that_may_return(scene: Scene, name: str) -> Actor:
+    """A client that looks for a scheduler which it has lost."""
+    register = RegisterClient(name, may_return=True)
+    actor = scene.actors[name] = Actor(scene.machine.client_joined(register, scene.now))
+    scene.machine.take_outgoing()
+    return actor
+
+
+def test_a_client_that_is_silent_for_long_is_let_go_of_if_it_can_come_back() -> None:
+    """Its connection is to end, and what it wants goes with it; d could not come back."""
+    scene = Scene(client_ttl_seconds=300.0)
+    frozen = join_that_may_return(scene, "c")
+    scene.submit(x=[], client="c")
+    scene.submit(y=[], client="d")
+    scene.advance(299.0)
+    assert scene.machine.take_silent_clients() == []
+    scene.advance(2.0)
+    assert scene.machine.take_silent_clients() == [frozen.client]
+
+
+def test_a_client_that_gives_signs_of_life_is_kept() -> None:
+    scene = Scene(client_ttl_seconds=300.0)
+    join_that_may_return(scene, "c")
+    for _ in range(10):
+        scene.advance(100.0)
+        scene.from_client("c", ClientHeartbeat())
+    assert scene.machine.take_silent_clients() == []

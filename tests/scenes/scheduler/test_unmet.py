@@ -178,3 +178,30 @@ def test_what_those_have_that_may_not_run_it_is_no_offer(scene: Scene) -> None:
     (message,) = (m for peer, said in scene.machine.take_outgoing() if peer is client for m in said)
     assert isinstance(message, TasksStranded)
     assert (message.offered, message.workers) == ({"mem": 1.0}, ["b"])
+
+
+def test_the_log_has_it_too_once_in_the_words_of_explanations(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[], y=[], options=needs(gpu=2.0))
+    scene.advance(3.1)
+    [warning] = scene.warnings
+    assert warning.startswith(
+        "2 tasks, 'x' among them, have been ready for 3 s, and no worker may run them: it needs "
+        "gpu=2 of one worker, and none has so much, for 3.0 s now; the most that one has: gpu=0."
+    )
+    scene.submit(z=[], options=needs(gpu=2.0))
+    scene.advance(20.0)
+    assert len(scene.warnings) == 1
+    scene.release("x", "y", "z")
+    scene.advance(300.0)
+    scene.submit(w=[], options=needs(gpu=2.0))
+    scene.advance(3.1)
+    assert len(scene.warnings) == 2
+
+
+def test_of_very_many_wishes_the_log_has_some(scene: Scene) -> None:
+    scene.workers("a")
+    for i in range(40):
+        scene.submit(**{f"x{i}": []}, options=needs(**{f"r{i}": 1.0}))
+    scene.advance(10.0)
+    assert len(scene.warnings) == 20

@@ -45,6 +45,15 @@ class Scheduler(Settings, frozen=True, kw_only=True):
     worker_ttl_seconds: Annotated[float, Positive] | None = 300.0
     """A worker that gives no sign of life for this long is lost; off: never."""
 
+    suspect_seconds: Annotated[float, Positive] | None = 10.0
+    """A worker that is silent for this long, and for two signs of life, is suspect unless its nanny
+    vouches for it: it is given nothing, and what is needed of it is computed elsewhere; off: never.
+    """
+
+    client_ttl_seconds: Annotated[float, Positive] | None = 300.0
+    """What a client wants that is silent for this long is let go of, if it looks for a scheduler
+    that it has lost: once it is back it has all of it again; off: never."""
+
     resume_seconds: Annotated[float, AtLeastZero] = 10.0
     """A worker whose connection broke may come back for so long, as if nothing had happened; if
     its process is found to be dead it is lost at once.  A cluster in one process tree has 0."""

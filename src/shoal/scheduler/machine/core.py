@@ -6,6 +6,7 @@ that a burst of a thousand events costs one decision.
 """
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import NamedTuple
 
 from shoal.ids import Epoch, RunId, TaskId
@@ -65,6 +66,11 @@ class Core:
         self.releasing: list[Task] = []  # tasks that may not be needed any more
         self.adopting: list[Task] = []  # tasks that some worker has, or may have, from before
         self.silence_due_at = 0.0  # before, no worker can have been silent for too long
+        self.clients_due_at = inf  # before, no client can have been silent for too long
+        self.silent_clients: list[Client] = []  # whose connections are to end
+        self.combed_at = 0.0  # when all tasks were last looked at for one that was left out
+        self.listening_since = 0.0  # without a break in which nobody could be heard
+        self.late_seconds = 0.0  # by which time has come too late for what this step does
         self.nforgets_left = 0  # tasks that this step may still forget
         self.nplacements_left = 0  # ready tasks that this step may still place
         self.nlooks_left = 0  # looks of workers for something to do that are left to this step
@@ -73,6 +79,7 @@ class Core:
         self.freeing: dict[Worker, list[TaskId]] = {}  # replicas to be dropped
         self.speaking: dict[Worker | Client, None] = {}  # peers whose outbox isn't empty
         self.sent_away: dict[Worker, str] = {}  # workers that were removed, and why they close
+        self.warnings: list[str] = []  # for the log
         self.attended: dict[Task, None] | None = None
         """Tasks whose results came or went in this step; None if nobody attends to that."""
         self.has_new_demand = False  # a task was queued that needs resources, or may go elsewhere
@@ -160,6 +167,6 @@ class Core:
         return run
 
     def wake_by(self, at: float) -> None:
-        """See to it that the machine is woken at `at` (s, monotonic) or before."""
-        if self.wake_at is None or at < self.wake_at:
+        """See to it that the machine is woken at `at` (s, monotonic) or before; inf: never."""
+        if at < inf and (self.wake_at is None or at < self.wake_at):
             self.wake_at = at

@@ -63,10 +63,23 @@ def distrust_holders(
         for holder in list(dependency.who_has or ()):
             if holder in given_up:
                 _avoid(core, dependency, holder)
-            elif not (gives_up or (holder in lacking if lacking else holder not in unreachable)):
+            elif not _lacks(holder, lacking, unreachable) and (
+                not gives_up or _is_irreplaceable(dependency)
+            ):
                 continue
             core.free(holder, dependency.id)
             lose_replica(core, dependency, holder)
+
+
+def _lacks(holder: Worker, lacking: Sequence[Worker | None], unreachable: Sequence[Worker]) -> bool:
+    """Whether a holder was asked and had not got it; if it is not told who, whoever answered."""
+    return holder in lacking if lacking else holder not in unreachable
+
+
+def _is_irreplaceable(result: Task) -> bool:
+    """Whether this is the only copy of what can't be computed: who has it may be busy, or a suspect
+    soon, and is given all the time that there is."""
+    return result.code is None and result.who_has is not None and len(result.who_has) == 1
 
 
 def _is_cut_off(core: Core, holder: Worker, asker: Worker) -> bool:

@@ -52,6 +52,61 @@ class KilledByMemory(KilledWorker, MemoryError):
         )
 
 
+class WorkCanNotRun(ShoalError):
+    """Tasks are ready, and nobody who is there may run them.  Logged, never raised."""
+
+    def __init__(self, key: str, ntasks: int, seconds: float, lines: Sequence[str]) -> None:
+        """`key`: of one of them; `lines`: why, as explanations have it."""
+        super().__init__(key, ntasks, seconds, list(lines))
+        self.key, self.ntasks, self.seconds, self.lines = key, ntasks, seconds, list(lines)
+
+    def __str__(self) -> str:
+        what = f"The task {to_text(Key(self.key))!r} has"
+        if self.ntasks > 1:
+            what = f"{self.ntasks} tasks, {to_text(Key(self.key))!r} among them, have"
+        return (
+            f"{what} been ready for {self.seconds:g} s, and no worker may run "
+            f"{'it' if self.ntasks == 1 else 'them'}: {'; '.join(self.lines)}.\n"
+            "Start a worker that may, or cancel them; `client.explain` says how it stands."
+        )
+
+
+class WorkStandsStill(ShoalError):
+    """A task might have begun, and did not: an error of ours.  Logged, never raised."""
+
+    def __init__(
+        self, key: str, state: str, worker: str, seconds: float, records: Sequence[str]
+    ) -> None:
+        """`records`: the latest transitions of the task, in lines."""
+        super().__init__(key, state, worker, seconds, list(records))
+        self.key, self.state, self.worker = key, state, worker
+        self.seconds, self.records = seconds, list(records)
+
+    def __str__(self) -> str:
+        story = "\n".join(f"  {record}" for record in self.records)
+        return (
+            f"The task {to_text(Key(self.key))!r} ({self.state}) could run, and worker "
+            f"{self.worker} has had nothing to do for {self.seconds:.1f} s. That is an error in "
+            f"shoal, please report it; it is decided about anew. What it went through:\n{story}"
+        )
+
+
+class AllArePaused(ShoalError):
+    """Nothing is begun, as the memory of all workers is short.  Logged, never raised."""
+
+    def __init__(self, nworkers: int, seconds: float, why: str) -> None:
+        """`why`: of the fullest of them, with its name."""
+        super().__init__(nworkers, seconds, why)
+        self.nworkers, self.seconds, self.why = nworkers, seconds, why
+
+    def __str__(self) -> str:
+        return (
+            f"All {self.nworkers} workers have been paused for {self.seconds:.0f} s, and begin "
+            f"nothing: {self.why}.\nThey go on once results are let go of; or start another "
+            "worker, or give them more memory (memory_limit=)."
+        )
+
+
 class NotEnoughMemory(ShoalError, MemoryError):
     """What a task needs, or what is to be scattered, is larger than any worker's memory."""
 

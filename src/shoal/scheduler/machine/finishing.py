@@ -7,6 +7,7 @@ from shoal.scheduler.machine.barriers import barriers_lost_with, holders_changed
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.placing import unplace
 from shoal.scheduler.machine.reducing import note_copies
+from shoal.scheduler.machine.running_again import note_lost
 from shoal.scheduler.machine.scattering import fail_lost
 from shoal.scheduler.machine.waiting import stop_needing_inputs, wait_again
 from shoal.scheduler.model.entities import (
@@ -38,10 +39,13 @@ def to_memory(core: Core, task: Task) -> None:
     if task.state == NO_WORKER:
         del core.state.unrunnable[task]
     core.move(task, MEMORY)
+    if core.state.reruns:
+        core.state.reruns.pop(task, None)
     if core.attended is not None:
         core.attended[task] = None
     if task.code is None:
         core.state.scattering.pop(task, None)
+        core.state.withheld.pop(task, None)
     for client, number in task.wants:
         tell(core, task, client, number)
     if task.dependents is not None:
@@ -178,6 +182,11 @@ def _need_again(core: Core, task: Task, worker: Worker | None) -> None:
     if not task.is_needed:
         core.releasing.append(task)
     elif task.code is None:
-        fail_lost(core, task, worker)
+        if worker is not None and worker.silence is not None:
+            core.state.withheld[task] = worker
+            core.starting.append(task)  # it waits
+        else:
+            fail_lost(core, task, worker)
     else:
+        note_lost(core, task, worker)
         core.starting.append(task)

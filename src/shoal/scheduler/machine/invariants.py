@@ -244,8 +244,9 @@ def scattered_values_are_awaited(state: SchedulerState) -> Iterator[str]:
             for worker in takers:
                 if state.workers.get(worker.address) is not worker:
                     yield f"{task!r} shall be put on {worker}, which has gone"
+    awaited = {**state.scattering, **state.withheld}
     for task in state.tasks.values():
-        if task.state == WAITING and task.code is None and task not in state.scattering:
+        if task.state == WAITING and task.code is None and task not in awaited:
             yield f"{task!r} waits for a value that nobody brings"
 
 

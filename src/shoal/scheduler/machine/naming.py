@@ -54,6 +54,7 @@ def give_spec(
     del core.state.orphans.named[task]
     if task.state == WAITING:  # for somebody who was about to bring it
         core.state.scattering.pop(task, None)
+        core.state.withheld.pop(task, None)
         core.move(task, RELEASED)
     elif task.state == ERRED:
         core.move(task, RELEASED)

@@ -20,9 +20,11 @@ from shoal.scheduler.machine.orphans import take_orphans
 from shoal.scheduler.machine.overfilling import hear_of_death, is_hopeless, killed, note_death
 from shoal.scheduler.machine.placing import unplace, update_load
 from shoal.scheduler.machine.recovering import begin_recovery, expect, note_arrival, note_speaker
+from shoal.scheduler.machine.running_again import note_died
+from shoal.scheduler.machine.suspecting import lose_for_good
 from shoal.scheduler.machine.telling import report_loss
 from shoal.scheduler.machine.waiting import fail, wait_again
-from shoal.scheduler.model.entities import Client, Task, Worker, host_of
+from shoal.scheduler.model.entities import NO_RUN, Client, Task, Worker, host_of
 from shoal.scheduler.policies.blame import suspects
 
 DEATHS_MAX: Final = 1000
@@ -90,7 +92,8 @@ def on_register_worker(core: Core, message: RegisterWorker) -> Worker:
     update_load(core, worker)
     for joined in core.announced.worker_joined:
         joined(core, worker)
-    core.wake_by(core.now + settings.worker_ttl_seconds)
+    core.wake_by(core.now + min(settings.worker_ttl_seconds, settings.suspect_seconds))
+    core.silence_due_at = min(core.silence_due_at, core.now + settings.suspect_seconds)
     return worker
 
 
@@ -100,12 +103,16 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     Unless that was `expected`, tasks that may have been executing there are to blame.
     """
     report_loss(core, worker, expected=expected)
+    if worker.silence is not None:
+        lose_for_good(core, worker, reason)
     blamed = [] if expected or worker.is_leaving else suspects(worker)
     for task in blamed:
         task.blame += 1
         core.state.died_under.setdefault(task, []).append((worker.host, worker.pid))
     note_death(core, worker, blamed)
     for task in list(worker.processing):
+        if task.run != NO_RUN:
+            note_died(core, task, worker)
         unplace(core, task, recall=False)
         if task in blamed and is_hopeless(core, task, worker):
             error = killed(core, task, worker, reason, _causes_of(core, task))
@@ -142,6 +149,11 @@ def on_register_client(core: Core, message: RegisterClient) -> Client:
     state = core.state
     client = Client(ClientId(state.next_client_id), message.name, core.now)
     client.share = message.share
+    client.may_return = message.may_return
+    if message.may_return:
+        due_at = core.now + core.settings.client_ttl_seconds
+        core.clients_due_at = min(core.clients_due_at, due_at)
+        core.wake_by(due_at)
     state.next_client_id += 1
     state.clients[client.id] = client
     if message.returning:

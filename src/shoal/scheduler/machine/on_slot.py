@@ -48,6 +48,7 @@ def on_run_rejoined(core: Core, worker: Worker, message: RunRejoined) -> None:
 
 def on_run_rescheduled(core: Core, worker: Worker, message: RunRescheduled) -> None:
     """Run it again, elsewhere if anybody else may run it; as often as it asks for that."""
+    worker.forfeited.pop(message.run, None)
     if worker.claims:
         give_back(core, worker, message.run)
     if worker.weights:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from itertools import islice
+from math import inf
 
 from shoal.ids import RunId, TaskId
 from shoal.observe.reasons import TOO_SILENT
@@ -10,12 +11,21 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.on_membership import remove_worker
 from shoal.scheduler.machine.placing import update_load
 from shoal.scheduler.machine.stealing import is_better_off
+from shoal.scheduler.machine.suspecting import suspect
 from shoal.scheduler.machine.telling import STEALING, report
 from shoal.scheduler.model.entities import NO_RUN, Worker
-from shoal.scheduler.policies.liveness import has_stalled_runs, silent_workers
+from shoal.scheduler.policies.liveness import (
+    has_stalled_runs,
+    next_silence,
+    silent_workers,
+    suspects_among,
+)
 
 THIEVES_MAX = 32
 """Idle workers that look for something to do in one step, as time has come."""
+
+DEAF_SECONDS = 1.0
+"""If time comes so much too late, we were stopped, or very busy: who spoke was not heard."""
 
 PIPED_MAX = 256
 """Workers with runs that can't have begun that are looked at in one step."""
@@ -23,9 +33,14 @@ PIPED_MAX = 256
 
 def on_timer(core: Core) -> list[Worker]:
     """Do what is due; returns the workers that were given up: their connections must close."""
+    if core.late_seconds > DEAF_SECONDS:
+        core.listening_since = core.now
     silent = _give_up_silent(core) if core.now >= core.silence_due_at else []
     if core.state.workers:
         core.wake_by(core.silence_due_at)
+    if core.now >= core.clients_due_at:
+        _end_silent_clients(core)
+    core.wake_by(core.clients_due_at)
     for woken in core.announced.woken:
         woken(core)
     if core.settings.moves_work:
@@ -34,19 +49,43 @@ def on_timer(core: Core) -> list[Worker]:
 
 
 def _give_up_silent(core: Core) -> list[Worker]:
-    """Remove those who have said nothing for too long; returns them.
+    """Remove those who have said nothing for too long, and return them; after less than that they
+    are suspect.
 
-    It is known then until when nobody else can be due, and until then this is not asked again.
+    Where nobody could be heard, as we were stopped ourselves, silence counts from then on.  It is
+    known then until when nobody else can be due, and until then this is not asked again.
     Cost: O(workers).
     """
-    ttl = core.settings.worker_ttl_seconds
-    silent = silent_workers(core.state.workers.values(), ttl, core.now)
+    settings, workers = core.settings, core.state.workers
+    ttl = settings.worker_ttl_seconds
+    silent = silent_workers(workers.values(), ttl, core.now, core.listening_since)
     for worker in silent:
         remove_worker(core, worker, f"it was silent for {ttl:.0f} s", expected=False)
         core.to_worker(worker, Shutdown(f"{TOO_SILENT} for {ttl:.0f} s"))
-    heard_at = min((w.heard_at for w in core.state.workers.values()), default=core.now)
-    core.silence_due_at = heard_at + ttl + 1
+    for worker in suspects_among(
+        workers.values(), settings.suspect_seconds, core.now, core.listening_since
+    ):
+        suspect(core, worker)
+    core.silence_due_at = next_silence(
+        workers.values(), ttl, settings.suspect_seconds, core.now, core.listening_since
+    )
     return silent
+
+
+def _end_silent_clients(core: Core) -> None:
+    """What they want is let go of as their connections end; once they are back, they say it again.
+
+    Those that could not come back are kept, however long they are silent.  Cost: O(clients).
+    """
+    ttl = core.settings.client_ttl_seconds
+    core.clients_due_at = inf
+    for client in core.state.clients.values():
+        if client.may_return:
+            heard_at = max(client.heard_at, core.listening_since)
+            if core.now >= heard_at + ttl:
+                core.silent_clients.append(client)
+            else:
+                core.clients_due_at = min(core.clients_due_at, heard_at + ttl)
 
 
 def _find_work_for_idle(core: Core) -> None:

@@ -25,7 +25,9 @@ from shoal.scheduler.machine.distrust import distrust_holders, note_unreachable
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica, to_memory
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_memory import learn_failed, learn_run, lift
+from shoal.scheduler.machine.permanent_check import notice_idle
 from shoal.scheduler.machine.placing import place_recalled, unplace, update_load
+from shoal.scheduler.machine.running_again import note_raised
 from shoal.scheduler.machine.staying import stays_with
 from shoal.scheduler.machine.stealing import THIEVES_PER_ARRIVAL, look_for_work_now
 from shoal.scheduler.machine.telling import report
@@ -42,7 +44,8 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
         give_back(core, worker, message.run)
     task = task_of_run(core, worker, message.task, message.run)
     if task is None:
-        _ignore_stale_result(core, worker, message.task)
+        if not (worker.forfeited and _take_forfeited(core, worker, message)):
+            _ignore_stale_result(core, worker, message.task)
         return
     prefix = task.prefix
     if worker.leftovers:
@@ -67,8 +70,9 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
 
 
 def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
-    """Run it again where its inputs are, if they can't be moved, or if retries are left; else it,
-    and what waits for it, has failed."""
+    """Run it again where its inputs are, if they can't be moved, or elsewhere if retries are left
+    and there is anybody else; else it, and what waits for it, has failed."""
+    worker.forfeited.pop(message.run, None)
     if worker.claims or worker.weights:
         _take_back(core, worker, message.run)
     task = task_of_run(core, worker, message.task, message.run)
@@ -81,6 +85,8 @@ def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
         wait_again(core, task)
     elif task.retries > 0:
         task.retries -= 1
+        core.state.avoided.setdefault(task, {})[worker] = None  # it may be the worker's fault
+        note_raised(core, task, worker, message.failure.text)
         wait_again(core, task)
     else:
         fail(core, task, message.failure)
@@ -88,6 +94,7 @@ def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
 
 def on_run_returned(core: Core, worker: Worker, message: RunReturned) -> None:
     """A recalled run never began: place the task anew."""
+    worker.forfeited.pop(message.run, None)
     if worker.claims or worker.weights:
         _take_back(core, worker, message.run)
     task = task_of_run(core, worker, message.task, message.run)
@@ -105,6 +112,7 @@ def on_inputs_unavailable(core: Core, worker: Worker, message: InputsUnavailable
     An input that stays out of reach is computed again, and in the end the task fails: a partition
     between two workers must not keep it for ever.
     """
+    worker.forfeited.pop(message.run, None)
     if worker.claims or worker.weights:
         _take_back(core, worker, message.run)
     unreachable = note_unreachable(core, worker, message.unreachable)
@@ -171,10 +179,14 @@ def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) ->
     if rest_bytes < worker.rest_bytes or not worker.weights:
         worker.rest_bytes = rest_bytes  # what runs have taken is in it, so it is no more than that
     worker.container = message.container_bytes, message.container_limit_bytes
+    if message.runs or worker.executing:
+        since = (core.now - seconds for seconds in message.run_seconds)
+        worker.executing = dict(zip(message.runs, since, strict=False))
     if message.nwaiting != worker.nwaiting_heard:
         worker.nwaiting_heard = message.nwaiting
         worker.nwaiting = message.nwaiting + sum(worker.seceded.values())
         core.refill[worker] = None
+    notice_idle(core, worker)
 
 
 def on_worker_leaving(core: Core, worker: Worker, message: WorkerLeaving) -> None:
@@ -187,6 +199,21 @@ def on_worker_leaving(core: Core, worker: Worker, message: WorkerLeaving) -> Non
     if core.attended is not None:
         core.attended.update(worker.has_what)
     report(core, (worker.address,), "closing-worker", reason=message.reason)
+
+
+def _take_forfeited(core: Core, worker: Worker, message: TaskFinished) -> bool:
+    """A run that was taken from a silent worker has ended well there, before any other: whether
+    its result counts.  A cut does not, as others may have begun to read another one."""
+    task = worker.forfeited.pop(message.run, None)
+    if task is None or core.state.task_by_id.get(message.task) is not task:
+        return False
+    barriers = core.state.barriers
+    if barriers and any(
+        each in barriers for each in (*task.dependencies, *(task.dependents or ()))
+    ):
+        return False
+    adopt_replica(core, task, worker, message.nbytes, message.value, message.kind)
+    return True
 
 
 def _take_back(core: Core, worker: Worker, run: RunId) -> None:

@@ -14,10 +14,12 @@ from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.copying import attend_to_resumed, refuse_paused
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import drop_unmet
+from shoal.scheduler.machine.errors import AllArePaused
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.placing import unplace, update_load
 from shoal.scheduler.machine.waiting import wait_again
 from shoal.scheduler.machine.waiting_calls import answer_waiting_calls
+from shoal.scheduler.machine.warning import warn
 from shoal.scheduler.model.entities import (
     NO_RUN,
     NO_WORKER,
@@ -123,7 +125,15 @@ def tell_of_pause(core: Core) -> None:
             name = fullest.name or fullest.address
             told = AllPaused(len(paused), core.now - since, name, fullest.pause_why)
             core.to_client(client, told)
+    if fullest is not None:
+        warn(
+            core, "all are paused", str(AllArePaused(len(paused), core.now - since, _why(fullest)))
+        )
     core.wake_by(core.now + seconds)
+
+
+def _why(worker: Worker) -> str:
+    return f"{worker.name or worker.address}: {worker.pause_why}"
 
 
 def _fullness(worker: Worker) -> float:

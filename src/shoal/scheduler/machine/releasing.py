@@ -127,6 +127,7 @@ def _release(core: Core, task: Task) -> None:
             core.attended[task] = None
     if task.code is None:
         core.state.scattering.pop(task, None)
+        core.state.withheld.pop(task, None)
     core.move(task, RELEASED)
 
 
@@ -147,6 +148,10 @@ def _forget(core: Core, task: Task) -> None:
         state.footprints.overfilled.pop(task, None)
     if state.avoided:
         state.avoided.pop(task, None)
+    if state.withheld:
+        state.withheld.pop(task, None)
+    if state.reruns:
+        state.reruns.pop(task, None)
     if state.witnesses:
         state.witnesses.pop(task, None)
     if state.orphans.named:

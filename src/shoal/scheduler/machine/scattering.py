@@ -16,7 +16,7 @@ def lose_scattered(core: Core, worker: Worker) -> None:
                 if not takers:
                     del brought[client]
         if not brought:
-            fail_lost(core, task, worker)
+            _bring_no_more(core, task, worker)
 
 
 def stop_bringing(core: Core, task: Task, client: Client) -> None:
@@ -26,7 +26,15 @@ def stop_bringing(core: Core, task: Task, client: Client) -> None:
         return
     del brought[client]
     if not brought and task.is_needed:
-        fail_lost(core, task, None)
+        _bring_no_more(core, task, None)
+
+
+def _bring_no_more(core: Core, task: Task, worker: Worker | None) -> None:
+    """Nobody is about to bring it; it is lost, unless a silent worker has it, which is awaited."""
+    if task in core.state.withheld:
+        del core.state.scattering[task]
+    else:
+        fail_lost(core, task, worker)
 
 
 def fail_lost(core: Core, task: Task, worker: Worker | None) -> None:

@@ -36,6 +36,7 @@ from shoal.scheduler.machine.retiring import settle_copies
 from shoal.scheduler.machine.shuffling import complete_barriers
 from shoal.scheduler.machine.stealing import LOOKS_PER_STEP
 from shoal.scheduler.machine.story import Record, Story
+from shoal.scheduler.machine.suspecting import on_vouch_for_worker, trust_again
 from shoal.scheduler.machine.table import ANNOUNCED, FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.machine.telling import tell_topics
 from shoal.scheduler.model.about import About
@@ -127,6 +128,13 @@ class SchedulerMachine:
             remove_worker(core, worker, reason, expected=expected)
         self._settle()
 
+    def worker_vouched(self, worker: Worker, now: float) -> None:
+        """Somebody who sees its process says that it lives, though it can't say so itself."""
+        core = self._begin("vouched", now)
+        if core.state.worker_by_id.get(worker.id) is worker:
+            on_vouch_for_worker(core, worker)
+        self._settle()
+
     def client_joined(self, message: RegisterClient, now: float) -> Client:
         """A client has connected and proved who it is."""
         core = self._begin("client-joined", now)
@@ -147,6 +155,9 @@ class SchedulerMachine:
         if core.state.worker_by_id.get(worker.id) is not worker:
             return
         worker.heard_at = now
+        if worker.silence is not None:
+            core.cause = "heard-again"
+            trust_again(core, worker)
         for message in messages:
             kind = type(message)
             core.cause = kind.__name__
@@ -171,6 +182,8 @@ class SchedulerMachine:
         Their last messages are in their outboxes.
         """
         core = self._begin(TIMER, now)
+        core.late_seconds = 0.0 if core.wake_at is None else now - core.wake_at
+        core.state.lateness.note(core.late_seconds, now)
         core.wake_at = None
         silent = on_timer(core)
         self._settle()
@@ -246,6 +259,20 @@ class SchedulerMachine:
         if sent_away:
             self._core.sent_away = {}
         return sent_away
+
+    def take_silent_clients(self) -> list[Client]:
+        """Clients that were silent for too long: as their connections end, they are lost."""
+        silent = self._core.silent_clients
+        if silent:
+            self._core.silent_clients = []
+        return silent
+
+    def take_warnings(self) -> list[str]:
+        """What is to be logged; to be asked for after each step."""
+        warnings = self._core.warnings
+        if warnings:
+            self._core.warnings = []
+        return warnings
 
     def _begin(self, cause: str, now: float) -> Core:
         core = self._core

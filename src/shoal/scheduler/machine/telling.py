@@ -80,6 +80,12 @@ def report_loss(core: Core, worker: Worker, *, expected: bool) -> None:
     report(core, (worker.address,), "remove-worker", **facts)
 
 
+def report_silence(core: Core, worker: Worker, *, is_suspect: bool) -> None:
+    """Tell that a worker is suspect, as nothing was heard of it; or that it was heard again."""
+    word = "suspect-worker" if is_suspect else "worker-heard-again"
+    report(core, (ALL, worker.address), word, worker=worker.address, heard_at=worker.heard_at)
+
+
 def report_retirement(core: Core, verdicts: Mapping[str, str]) -> None:
     """Tell which workers were let go of, and which could not be, and why."""
     retired = [address for address, why in verdicts.items() if not why]

@@ -1,7 +1,8 @@
 """Clients are told what their tasks need that no connected worker has, once they have waited.
 
 One word for all tasks that need the same, to each client that waits for any of them; not again for
-some minutes, as long as they wait.  The tasks go on waiting: such a worker may still come.
+some minutes, as long as they wait.  The scheduler's log has one as well.  The tasks go on waiting:
+such a worker may still come.
 """
 
 from collections import deque
@@ -10,10 +11,13 @@ from typing import Final
 
 from shoal.protocol.limits import TasksStranded
 from shoal.scheduler.machine.core import Core
+from shoal.scheduler.machine.errors import WorkCanNotRun
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.warning import warn
 from shoal.scheduler.model.demands import DemandKey, Told, demand_key
 from shoal.scheduler.model.entities import NO_WORKER, QUEUED, Client, Task
 from shoal.scheduler.model.state import SchedulerState
+from shoal.scheduler.policies.explain import Explaining
 
 AGAIN_SECONDS: Final = 300.0
 """How long a client is not told the same again."""
@@ -41,16 +45,20 @@ def tell_stranded(core: Core) -> None:
         return
     untold, nlooked_at = state.untold, 0
     found: dict[tuple[Client, DemandKey], list[Task]] = {}
+    unmet: dict[DemandKey, list[Task]] = {}
     while untold and untold[0][0] + seconds <= core.now and nlooked_at < TASKS_LOOKED_AT:
         since, task = untold.popleft()
         nlooked_at += 1
         if state.unrunnable.get(task) != since:
             continue
         key = demand_key(task.options)
+        unmet.setdefault(key, []).append(task)
         for client in who_waits(state, task):
             found.setdefault((client, key), []).append(task)
     for (client, key), tasks in found.items():
         _tell(core, client, key, tasks, seconds)
+    for key, tasks in unmet.items():
+        _warn(core, key, tasks, seconds)
     if untold:
         core.wake_by(max(core.now, untold[0][0] + seconds))
 
@@ -82,6 +90,16 @@ def _tell(core: Core, client: Client, key: DemandKey, tasks: list[Task], seconds
         sum(not worker.takes_work for worker in workers),
     )
     core.to_client(client, message)
+
+
+def _warn(core: Core, key: DemandKey, tasks: list[Task], seconds: float) -> None:
+    """Whoever looks after the workers has it in the log, in the words of explanations."""
+    options = tasks[0].options
+    if not (options.resources or options.workers):
+        return  # as for clients
+    explaining = Explaining(core.state, core.queuing, core.admission, core.now)
+    lines = [line.strip() for line in explaining.why(tasks[0])]
+    warn(core, f"unmet {key}", str(WorkCanNotRun(tasks[0].key, len(tasks), seconds, lines)))
 
 
 def is_news(core: Core, client: Client, key: DemandKey, task: Task) -> bool:

@@ -45,7 +45,8 @@ def begin(core: Core, task: Task) -> None:
             assert dependency.failure is not None
             fail(core, task, dependency.failure)
             return
-    if task.code is None and task not in core.state.scattering:  # it was let go of before
+    awaited = core.state.scattering, core.state.withheld
+    if task.code is None and not any(task in one for one in awaited):  # it was let go of before
         fail(core, task, to_failure(DataLost(task.key, ""), task.key))
         return
     core.move(task, WAITING)
@@ -106,6 +107,10 @@ def fail(core: Core, task: Task, failure: Failure) -> None:
         if task.state in NEEDS_INPUTS:
             stop_needing_inputs(core, task)
         core.move(task, ERRED)
+        if core.state.reruns:
+            core.state.reruns.pop(task, None)
+        if task.code is None:
+            core.state.withheld.pop(task, None)
         task.failure = failure
         task.prefix.nfailed += 1
         for client, number in task.wants:

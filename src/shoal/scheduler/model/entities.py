@@ -186,12 +186,26 @@ class Weight:
         return f"<Weight of {self.task.key!r}: {self.gauged_bytes} B so far>"
 
 
+class Silence:
+    """What was taken from a worker that is silent though it should have spoken: it is *suspect*."""
+
+    __slots__ = ("accused", "at", "orphans", "replicas", "runs")
+
+    def __init__(self, at: float) -> None:
+        self.at = at  # since when it is suspect (s, monotonic)
+        self.replicas: dict[TaskId, int] = {}  # what it held, and has still for all we know: bytes
+        self.runs: dict[RunId, Task] = {}  # that were out there, and are run elsewhere
+        self.accused: list[Task] = []  # of them, those that may have been executing
+        self.orphans: list[Key] = []  # that it has from before the scheduler was lost
+
+
 class Worker:
     """A connected worker, what was given to it and what it holds."""
 
     __slots__ = (
         "_is_leaving",
         "_is_paused",
+        "_silence",
         "actors",
         "address",
         "available",
@@ -201,6 +215,8 @@ class Worker:
         "claims",
         "container",
         "cpu_percent",
+        "executing",
+        "forfeited",
         "guessed",
         "has_been_here",
         "has_nanny",
@@ -247,6 +263,7 @@ class Worker:
         "told",
         "unmanaged_old_bytes",
         "versions",
+        "vouched_at",
         "weights",
     )
 
@@ -260,16 +277,9 @@ class Worker:
         self.slots_max = slots_max  # runs that may be out whatever they take
         self.host = ""
         self.pid = 0
-        self.memory_limit = 0  # bytes; 0 = unlimited
-        self.memory_bytes = 0  # of its process, as last heard; and so are these:
-        self.managed_bytes = 0  # of results in memory, as they were measured
-        self.spilled_bytes = 0  # of results that are on disk only, as they were measured
-        self.spilled_disk_bytes = 0  # of the files that hold them
-        self.unmanaged_old_bytes = 0  # in memory, no result, and there for long
-        self.container = 0, 0  # bytes of all in its container, and the limit of that; 0: none
-        self.rest_bytes = 0  # no result either, as nothing was run there that takes much
-        self.weights: dict[RunId, Weight] = {}  # of runs that take much, until they have ended
+        self._know_no_memory()
         self.cpu_percent = 0.0  # of one CPU, as last heard
+        self.executing: dict[RunId, float] = {}  # for long already, as last heard -> since when (s)
         self.local_directory = ""
         self.nanny = ""  # address of who keeps its process; "": none that can be reached
         self.services: dict[str, int] = {}
@@ -280,7 +290,8 @@ class Worker:
         self.available: dict[str, float] = {}  # of the resources: what no run has
         self.claims: dict[RunId, TaskOptions] = {}  # runs that have resources, or are counted
         self._is_leaving = self._is_paused = False
-        self.takes_work = True  # it neither leaves nor is paused
+        self._silence: Silence | None = None
+        self.takes_work = True  # it neither leaves nor is paused, and is no suspect
         self.pause_why = ""  # with numbers, for people
         self.says_goodbye = False  # it leaves by itself, whatever is decided here
         self.has_been_here = False  # this very process was connected before, in our epoch
@@ -288,6 +299,8 @@ class Worker:
         # killed a worker is out, alone, or one that needs all memory waits
         self.reserved_for: Task | None = None  # that waits for memory here, before others
         self.heard_at = now
+        self.vouched_at = now  # when somebody beside it last said that it lives
+        self.forfeited: dict[RunId, Task] = {}  # that were taken from it as it was silent
         self.processing: dict[Task, int] = {}  # placed here -> expected duration in us
         self.nsent = self.nheld = 0  # out; held beside inputs until the first of a kind ends
         self.nwaiting = 0  # runs that have no slot; each has a substitute:
@@ -310,6 +323,18 @@ class Worker:
         self.nlooks = 0  # and how often it has, up to some
         self.cannot_reach: dict[WorkerId, float] = {}  # peers, and until when we believe it
         self.outbox: list[Message] = []
+
+    def _know_no_memory(self) -> None:
+        """What its process has, and may have."""
+        self.memory_limit = 0  # bytes; 0 = unlimited
+        self.memory_bytes = 0  # of its process, as last heard; and so are these:
+        self.managed_bytes = 0  # of results in memory, as they were measured
+        self.spilled_bytes = 0  # of results that are on disk only, as they were measured
+        self.spilled_disk_bytes = 0  # of the files that hold them
+        self.unmanaged_old_bytes = 0  # in memory, no result, and there for long
+        self.container = 0, 0  # bytes of all in its container, and the limit of that; 0: none
+        self.rest_bytes = 0  # no result either, as nothing was run there that takes much
+        self.weights: dict[RunId, Weight] = {}  # of runs that take much, until they have ended
 
     def identity(self, seconds_ahead: float = 0.0) -> WorkerIdentity:
         """What is told of it when somebody asks who is there.
@@ -354,7 +379,7 @@ class Worker:
     @is_leaving.setter
     def is_leaving(self, is_leaving: bool) -> None:
         self._is_leaving = is_leaving
-        self.takes_work = not (is_leaving or self._is_paused)
+        self._decide()
 
     @property
     def is_paused(self) -> bool:
@@ -364,7 +389,20 @@ class Worker:
     @is_paused.setter
     def is_paused(self, is_paused: bool) -> None:
         self._is_paused = is_paused
-        self.takes_work = not (is_paused or self._is_leaving)
+        self._decide()
+
+    @property
+    def silence(self) -> Silence | None:
+        """What was taken from it, if it is suspect, as nothing was heard of it."""
+        return self._silence
+
+    @silence.setter
+    def silence(self, silence: Silence | None) -> None:
+        self._silence = silence
+        self._decide()
+
+    def _decide(self) -> None:
+        self.takes_work = not (self._is_leaving or self._is_paused or self._silence is not None)
 
     @property
     def status(self) -> str:
@@ -401,6 +439,7 @@ class Client:
         "heard_at",
         "held",
         "id",
+        "may_return",
         "name",
         "outbox",
         "sequences",
@@ -413,6 +452,7 @@ class Client:
         self.id = id
         self.name = name
         self.heard_at = now
+        self.may_return = False  # what it wants can be let go of: it would say it again
         self.tasks: dict[ClientTaskId, Task] = {}  # what it wants
         self.held: dict[ClientTaskId, Task] = {}  # what later slices of its graphs refer to
         self.sequences: dict[ClientTaskId, dict[int | None, int]] = {}

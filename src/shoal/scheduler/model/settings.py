@@ -63,6 +63,12 @@ class SchedulerSettings:
     worker_ttl_seconds: float = 300.0
     """Silence after which a worker is taken for lost."""
 
+    client_ttl_seconds: float = float("inf")
+    """Silence after which what a client wants is let go of, if it can come back."""
+
+    suspect_seconds: float = float("inf")
+    """Silence after which a worker is suspect, unless somebody vouches for it."""
+
     orphan_seconds: float = 60.0
     """How long a worker keeps what it has of a lost scheduler, unless somebody asks for it."""
 

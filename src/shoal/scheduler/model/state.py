@@ -22,6 +22,7 @@ from shoal.scheduler.model.exchanges import Channel, Event, Queue, Variable
 from shoal.scheduler.model.footprints import Footprints
 from shoal.scheduler.model.journal import Journal
 from shoal.scheduler.model.keepers import Keeper
+from shoal.scheduler.model.lateness import Lateness
 from shoal.scheduler.model.limits import Limits
 from shoal.scheduler.model.loads import LoadIndex
 from shoal.scheduler.model.locks import Joints, Lock
@@ -30,6 +31,7 @@ from shoal.scheduler.model.metadata import Node as MetadataNode
 from shoal.scheduler.model.orphans import Heirlooms, Orphans, Recovery
 from shoal.scheduler.model.queue import TaskQueue
 from shoal.scheduler.model.reduction import Reduction
+from shoal.scheduler.model.reruns import Rerun
 from shoal.scheduler.model.restarts import Restart
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.shares import Shares
@@ -69,6 +71,9 @@ class SchedulerState:
         self.deaths: dict[tuple[str, int], str] = {}  # how workers died, as successors told
         self.restarts: list[Restart] = []  # of workers, that somebody waits for
         self.first_came_at: float | None = None  # somebody registered (s)
+        self.lateness = Lateness()  # of the scheduler itself
+        self.idle_since: dict[Worker, float] = {}  # though something is ready, as it seems (s)
+        self.warned: dict[str, float] = {}  # what its log was told of -> when (s), the oldest first
         self.next_worker_id = 1
         self.next_client_id = 1
 
@@ -85,8 +90,9 @@ class SchedulerState:
         self.limits = Limits(self.settings.limits, self.demands)  # names of which so many may run
         self.died_under: dict[Task, list[tuple[str, int]]] = {}
         """Task -> the workers, by host and process id, that died as they may have run it."""
+        self.reruns: dict[Task, Rerun] = {}  # run again, or about to be -> what became of the last
         self.recalled: dict[Task, Worker] = {}  # sent, to be given back -> who is to run it instead
-        self.avoided: dict[Task, dict[Worker, None]] = {}  # those that asked to be run elsewhere
+        self.avoided: dict[Task, dict[Worker, None]] = {}  # who not to run them, if others can
         self.witnesses: dict[Task, dict[Worker, None]] = {}  # results -> who could not get them
         self.explanations: dict[Task, dict[tuple[Client, int], float]] = {}
         """Actor -> calls of clients that ask what became of it -> when to answer, soonest first."""
@@ -111,6 +117,7 @@ class SchedulerState:
         self.has_unsent = False  # queued tasks with room for them were left to the next step
         self.scattering: dict[Task, dict[Client, dict[Worker, None]]] = {}
         """Awaited scattered value -> who brings it -> which workers shall get it from there."""
+        self.withheld: dict[Task, Worker] = {}  # scattered values -> the suspect that alone has it
         self.copies = Copies()  # being made, and why
         self.reduction = Reduction(  # of copies that nobody needs
             is_on=self.settings.reduces_replicas,

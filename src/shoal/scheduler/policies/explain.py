@@ -4,7 +4,7 @@ Computed when somebody asks, of what is known at that moment.  Cost: O(workers) 
 at queues, backlogs, inputs and what a task depends on are bounded for all tasks together.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -26,15 +26,21 @@ from shoal.scheduler.model.entities import (
     Worker,
 )
 from shoal.scheduler.model.state import SchedulerState
-from shoal.scheduler.policies.backlogs import Backlogs, Work, work_of
+from shoal.scheduler.policies.again import why_again
+from shoal.scheduler.policies.backlogs import Backlogs, work_of
+from shoal.scheduler.policies.blocked import Blocked
 from shoal.scheduler.policies.causes import Cause, Causes
 from shoal.scheduler.policies.memory import Admission
 from shoal.scheduler.policies.queuing import LateBinding
 from shoal.scheduler.policies.standing_in_line import Lines
+from shoal.scheduler.policies.words import (
+    NAMED_MAX,
+    amounts,
+    not_taking,
+    shown,
+    work_in_words,
+)
 from shoal.units import format_nbytes, format_seconds
-
-NAMED_MAX: Final = 4
-"""Workers, inputs and holders that are named in a line; of more, how many there are."""
 
 NESTING_MAX: Final = 100
 """Tasks within tasks that are followed."""
@@ -43,6 +49,12 @@ INPUTS_LOOKED_AT: Final = 10_000
 """Inputs of tasks that were sent that are looked at for all that is asked about at once."""
 
 JUST_NOW_SECONDS: Final = 0.01
+
+LATE_SECONDS: Final = 0.1
+"""The scheduler is busy, if what is due waits for so long."""
+
+FAR_LONGER: Final = 5
+"""Times what such tasks take: then it is said that this one takes far longer."""
 
 HAS_ALL: Final = "it has all inputs, and is about to be placed"
 
@@ -67,6 +79,7 @@ class Explaining:
     __slots__ = (
         "_any_takes_work",
         "_backlogs",
+        "_blocked",
         "_causes",
         "_lines",
         "_ninputs_left",
@@ -87,6 +100,7 @@ class Explaining:
         self._causes = Causes(state, self._is_kept)
         self._any_takes_work = any(worker.takes_work for worker in state.workers.values())
         self._backlogs = Backlogs()
+        self._blocked = Blocked(state, now)
         self._ninputs_left = INPUTS_LOOKED_AT
 
     def lines(
@@ -102,19 +116,26 @@ class Explaining:
             moves: of it, from one worker's backlog to another.
         """
         yield f"{to_text(task.key)!r} is {_state_of(task)}:"
-        why = self._inputs_missing(task) if task.state == WAITING else self._why(task)
-        for line in why:
+        for line in self.why(task):
             yield "  " + line
         if task.state not in (MEMORY, ERRED):
-            for line in self._recovering():
+            for line in (
+                *why_again(self.state, task, self.now),
+                *self._recovering(),
+                *self._busy(),
+            ):
                 yield "  " + line
         for line in self._story(task, records, moves):
             yield "  " + line
 
+    def why(self, task: Task) -> Iterator[str]:
+        """What it waits for, where it is, or why it failed."""
+        return self._inputs_missing(task) if task.state == WAITING else self._why(task)
+
     def _why(self, task: Task) -> Iterator[str]:
         if task.state == WAITING:
             if task.code is None:
-                yield "it is a value that a client is to bring"
+                yield self._not_brought(task)
             else:
                 yield "it waits for its inputs" if task.nwaiting else HAS_ALL
         elif task.state == QUEUED:
@@ -132,6 +153,14 @@ class Explaining:
         elif task.state == RELEASED:
             yield self._not_begun(task)
 
+    def _not_brought(self, task: Task) -> str:
+        """Who has a scattered value, or will."""
+        keeper = self.state.withheld.get(task)
+        if keeper is None:
+            return "it is a value that a client is to bring"
+        silent = format_seconds(self.now - keeper.heard_at)
+        return f"it was scattered, and only {shown([keeper])} has it, silent for {silent}"
+
     def _not_begun(self, task: Task) -> str:
         """What becomes of it, or has become."""
         if not task.is_needed:
@@ -140,9 +169,9 @@ class Explaining:
         if orphan is None:
             return "it is about to be begun"
         if orphan.runners:
-            return f"{_names(orphan.runners)} runs it since before the scheduler was lost"
+            return f"{shown(orphan.runners)} runs it since before the scheduler was lost"
         if orphan.asked:
-            return f"{_names(orphan.asked)} has it since before the scheduler was lost"
+            return f"{shown(orphan.asked)} has it since before the scheduler was lost"
         return "a worker that is about to come back may have it, as the scheduler was lost"
 
     def _recovering(self) -> Iterator[str]:
@@ -160,6 +189,13 @@ class Explaining:
             f"the scheduler was lost, and has come back: it has nothing run until {whom} came back "
             f"as well, or for {left} more"
         )
+
+    def _busy(self) -> Iterator[str]:
+        """W13: nothing is decided at once."""
+        seconds = self.state.lateness.latest(self.now)
+        if seconds >= LATE_SECONDS:
+            late = format_seconds(seconds)
+            yield f"the scheduler is busy: what was due lately had to wait {late}"
 
     def _inputs_missing(self, task: Task) -> Iterator[str]:
         """W01: how many it lacks, and what it waits for in the end."""
@@ -181,18 +217,23 @@ class Explaining:
     def _on_cause(self, cause: Cause, waits: str) -> Iterator[str]:
         """Which one it is, why that is not there, and how much is between the two."""
         last, back = cause.task, len(cause.path)
-        where = "" if last.worker is None else f" on {_names([last.worker])}"
+        where = "" if last.worker is None else f" on {shown([last.worker])}"
         which = "next is" if cause.ends_by_itself else "what keeps it is"
         steps = f", {back} steps back" if back > 1 else ""
         yield f"{waits}; {which} {to_text(last.key)!r} ({last.state}{where}){steps}"
-        for line in self._why(last):
+        for line in (*self._why(last), *why_again(self.state, last, self.now)):
             yield f"  {to_text(last.key)!r}: {line}"
+        for between in cause.path[:-1]:
+            if between in self.state.reruns:
+                for line in why_again(self.state, between, self.now):
+                    yield f"  {to_text(between.key)!r}: {line}"
+                break
         if cause.ends_by_itself and back > 1:
             yield self._how_long(cause)
 
     def _how_long(self, cause: Cause) -> str:
         """What the tasks on the way take, as far as that is known."""
-        work = _work(work_of(map(self._known_us, cause.path)))
+        work = work_in_words(work_of(map(self._known_us, cause.path)))
         return f"with that one {len(cause.path)} tasks in a row go before it, {work}"
 
     def _known_us(self, task: Task) -> int:
@@ -207,7 +248,10 @@ class Explaining:
                 return True
             if limits and self.state.limits.reached(limits):
                 return True
-        elif worker is not None and task.run == NO_RUN and not worker.takes_work:
+        elif task.run != NO_RUN:
+            if self._blocked.lines(task.key):
+                return True
+        elif worker is not None and not worker.takes_work:
             return True
         return task in self.state.footprints.held
 
@@ -238,7 +282,7 @@ class Explaining:
             return
         able = [worker for worker in workers if worker.takes_work]
         if len(able) < len(workers):
-            yield from _not_taking(workers)
+            yield from not_taking(workers)
         options = task.options
         reached = self.state.limits.reached(options.limits) if options.limits else ""
         if reached:
@@ -255,7 +299,7 @@ class Explaining:
         if options.resources:
             enough = [w for w in able if offers(w, options.resources)]
             free = [w for w in enough if has_left(w, options.resources)]
-            needs = _amounts(options.resources)
+            needs = amounts(options.resources)
             yield (
                 f"it needs {needs}: {len(enough)} of {len(able)} workers have so much, "
                 f"{len(free)} of them have it left now"
@@ -266,10 +310,10 @@ class Explaining:
             for worker in islice(open_ones, NAMED_MAX):
                 why = self.admission.why_not(task, worker, self.now)
                 if why:
-                    yield f"{_names([worker])}: {why}"
+                    yield f"{shown([worker])}: {why}"
         if able and not open_ones:
             nthreads = sum(worker.nthreads for worker in able)
-            yield f"the {nthreads} threads of {_names(able)} have enough to do"
+            yield f"the {nthreads} threads of {shown(able)} have enough to do"
         yield from self._lines.ahead(task)
 
     def _nobody_there(self, waited: str) -> Iterator[str]:
@@ -295,55 +339,70 @@ class Explaining:
             if not named:
                 yield (
                     f"it may run on {names} only, and none of that name or address is there"
-                    f"{waited}; there are {_names(workers)}"
+                    f"{waited}; there are {shown(workers)}"
                 )
                 if not options.allow_other_workers:
                     return
             else:
                 candidates = list(named)
-        yield from _not_taking(candidates)
+        yield from not_taking(candidates)
         if options.resources:
             most = ", ".join(
                 f"{name}={max(worker.resources.get(name, 0.0) for worker in candidates):g}"
                 for name in options.resources
             )
             yield (
-                f"it needs {_amounts(options.resources)} of one worker, and none has so much"
+                f"it needs {amounts(options.resources)} of one worker, and none has so much"
                 f"{waited}; the most that one has: {most}"
             )
 
     def _on_its_worker(self, task: Task) -> Iterator[str]:
-        """W03, W04: how far it is where it was placed."""
+        """W03, W04, W10, W11: how far it is where it was placed."""
         worker = task.worker
         if worker is None:
             return
         backlog = self._backlogs.of(worker, self._known_us)
         if task.run == NO_RUN:
             ahead = backlog.before(task)
-            work = f", {_work(ahead, worker.nthreads)}" if ahead.ntasks else ""
+            work = f", {work_in_words(ahead, worker.nthreads)}" if ahead.ntasks else ""
             if ahead.ntasks or backlog.is_all:
                 at_least = "" if backlog.is_all else "at least "
                 before = f"{at_least}{ahead.ntasks} tasks go before it there{work}"
             else:
                 before = "others may go before it there"
             yield (
-                f"it is placed on {_names([worker])} and not sent: {before}; another worker may "
+                f"it is placed on {shown([worker])} and not sent: {before}; another worker may "
                 "take it"
             )
             if not worker.takes_work:
-                yield from _not_taking([worker])
+                yield from not_taking([worker])
             elif task.prefix.weighs:
                 why = self.admission.why_not(task, worker, self.now)
                 if why:
                     yield why
             return
-        if backlog.nsent_before(task) >= worker.nbegun_max:
-            yield f"{_names([worker])} has it, and runs {worker.nthreads} others first"
+        blocked = self._blocked.lines(task.key)
+        if task.run in worker.executing:
+            yield self._executing(task, worker, worker.executing[task.run], bool(blocked))
+        elif backlog.nsent_before(task) >= worker.nbegun_max:
+            yield f"{shown([worker])} has it, and runs {worker.nthreads} others first"
         elif backlog.is_all:
-            yield f"{_names([worker])} runs it, or fetches what it needs{self._expected(task)}"
+            yield f"{shown([worker])} runs it, or fetches what it needs{self._expected(task)}"
         else:
-            yield f"{_names([worker])} has it, and may run others first"
+            yield f"{shown([worker])} has it, and may run others first"
+        yield from blocked
         yield from self._fetched(task, worker)
+
+    def _executing(self, task: Task, worker: Worker, since: float, is_blocked: bool) -> str:
+        """W11: for how long, which may be far longer than is usual."""
+        seconds = self.now - since
+        usual = task.prefix.duration_us * 1e-6
+        far = seconds >= max(FAR_LONGER * usual, 1.0) and usual >= 0 and not is_blocked
+        return (
+            f"{shown([worker])} has been executing it for {format_seconds(seconds)} or more"
+            f"{self._expected(task)}"
+            f"{': far less. `client.call_stack` shows where it is' if far else ''}"
+        )
 
     def _fetched(self, task: Task, worker: Worker) -> Iterator[str]:
         """How much of what a task needs comes from elsewhere."""
@@ -356,7 +415,7 @@ class Explaining:
             holders = dict.fromkeys(h for d in lacks for h in islice(d.who_has or (), NAMED_MAX))
             yield (
                 f"{at_least}{len(lacks)} inputs come from elsewhere, {format_nbytes(nbytes)} "
-                f"from {_names(holders)}"
+                f"from {shown(holders)}"
             )
 
     def _expected(self, task: Task) -> str:
@@ -367,7 +426,7 @@ class Explaining:
     def _held(self, task: Task) -> str:
         size = format_nbytes(max(0, task.nbytes))
         if task.who_has:
-            return f"its result, {size}, is on {_names(task.who_has)}"
+            return f"its result, {size}, is on {shown(task.who_has)}"
         return f"its result, {size}, is with the scheduler"
 
     def _story(
@@ -396,7 +455,7 @@ class Explaining:
 
     def _name(self, number: WorkerId) -> str:
         worker = self.state.worker_by_id.get(number)
-        return "a worker that has left" if worker is None else _names([worker])
+        return "a worker that has left" if worker is None else shown([worker])
 
 
 def holders_outside(state: SchedulerState, task: Task) -> Iterator[Task]:
@@ -418,39 +477,3 @@ def _state_of(task: Task) -> str:
     if task.state == PROCESSING:
         return "placed (processing)" if task.run == NO_RUN else "sent (processing)"
     return task.state
-
-
-def _not_taking(workers: Sequence[Worker]) -> Iterator[str]:
-    """Those that are given nothing, and why."""
-    paused = [worker for worker in workers if worker.is_paused and not worker.is_leaving]
-    if paused:
-        why = next((f" ({worker.pause_why})" for worker in paused if worker.pause_why), "")
-        yield (
-            f"{len(paused)} of {len(workers)} workers are paused and begin nothing: "
-            f"{_names(paused)}{why}"
-        )
-    leaving = [worker for worker in workers if worker.is_leaving]
-    if leaving:
-        yield f"{len(leaving)} of {len(workers)} workers are about to leave: {_names(leaving)}"
-
-
-def _work(work: Work, nthreads: int = 1) -> str:
-    """How long tasks take together, as far as that is known."""
-    nunknown = work.ntasks - work.nknown
-    if not work.nknown:
-        return "of kinds of which none has ended yet"
-    text = f"{format_seconds(work.known_us * 1e-6 / nthreads)} of work"
-    return f"{text} without {nunknown} of kinds of which none has ended yet" if nunknown else text
-
-
-def _amounts(resources: dict[str, float]) -> str:
-    return ", ".join(f"{name}={amount:g}" for name, amount in resources.items())
-
-
-def _names(workers: Iterable[Worker]) -> str:
-    """What they are called, as far as they are few."""
-    named = list(workers)
-    text = ", ".join(worker.name for worker in named[:NAMED_MAX])
-    more = len(named) - NAMED_MAX
-    called = "worker" if len(named) == 1 else "workers"
-    return f"{called} {text} and {more} more" if more > 0 else f"{called} {text}"

@@ -12,7 +12,7 @@ from shoal.comms import Connection, PendingCalls
 from shoal.comms.exchange import ReplicaExchange
 from shoal.comms.resumable import AcceptedStream
 from shoal.observe.logs import RecentLogs
-from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
+from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, VouchForWorker
 from shoal.protocol.plugins import Plugin
 from shoal.protocol.questions import Identity
 from shoal.protocol.running import Outcome
@@ -114,6 +114,9 @@ class Hearing(Protocol):
 
     def worker_joined(self, peer: Any, message: RegisterWorker) -> Worker:
         """A worker has said who it is.  Raises NameTaken."""
+
+    def worker_vouched(self, message: VouchForWorker) -> None:
+        """Somebody says that a worker lives which can't say so itself."""
 
     def client_joined(self, peer: Any, message: RegisterClient) -> Client:
         """A client has said who it is."""

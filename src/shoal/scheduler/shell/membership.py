@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from shoal.comms import ProtocolError
 from shoal.comms.exchange import ReplicaExchange
 from shoal.observe.reasons import RESTARTED
-from shoal.protocol.messages import RegisterClient, RegisterWorker
+from shoal.protocol.messages import RegisterClient, RegisterWorker, VouchForWorker
 from shoal.protocol.streams import BeginStream, ResumeStream
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import NO_WORKER, QUEUED, WAITING, Client, Worker
@@ -132,6 +132,12 @@ class Membership:
         self._plugins.worker_came(peer, worker)
         logger.info("Worker %s (%s) has joined", worker.name, worker.address)
         return worker
+
+    def worker_vouched(self, message: VouchForWorker) -> None:
+        """The nanny of a worker says that its process lives, though nothing is heard of it."""
+        worker = self._machine.state.workers.get(message.address)
+        if worker is not None and worker.pid == message.pid:
+            self.stepping.step(self._machine.worker_vouched, worker, self.stepping.now())
 
     def client_joined(self, peer: Peer, message: RegisterClient) -> Client:
         """A client has said who it is.  Raises ConnectionError: this scheduler is closing."""

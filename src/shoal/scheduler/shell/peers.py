@@ -22,6 +22,7 @@ from shoal.protocol.messages import (
     RegisterClient,
     RegisterWorker,
     Shutdown,
+    VouchForWorker,
     WorkerHeartbeat,
 )
 from shoal.protocol.streams import BeginStream, ResumeStream
@@ -182,6 +183,10 @@ class Peer:
                 return self.entity
         except NameTaken as error:
             self.send_away(str(error))
+            return None
+        if isinstance(message, VouchForWorker):
+            self._scheduler.worker_vouched(message)
+            self.connection.close()
             return None
         if isinstance(message, RegisterClient) and self.connection.role == CLIENT:
             self.entity = self._scheduler.client_joined(self, message)

@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 from shoal.comms import Listener, listen, new_token, publish_token
 from shoal.comms.addresses import TCP, parse_address
 from shoal.comms.authority import Publication
-from shoal.comms.exchange import ReplicaExchange
+from shoal.comms.exchange import BUSY_SECONDS, ReplicaExchange
 from shoal.comms.scheduler_file import remove_scheduler_file, write_scheduler_file
 from shoal.ids import Epoch
 from shoal.observe.asked import host_of_interface, refuse_encryption, split_scheme
@@ -216,7 +216,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         self._finished = asyncio.Event()
         keyring = Keyring.from_token(self.token)
         try:
-            self.exchange = ReplicaExchange(keyring)
+            self.exchange = ReplicaExchange(keyring, stall_seconds=BUSY_SECONDS)
             await self._begin_journal()
             self._open_page()
             self._listener: Listener = await listen(

@@ -48,10 +48,18 @@ def settings_of(**given: Any) -> tuple[config.Scheduler, SchedulerSettings]:
     return scheduler, _for_machine(scheduler)
 
 
+def _or_never(seconds: float | None) -> float:
+    return float("inf") if seconds is None else seconds
+
+
+def _silence(seconds: float | None, heartbeat_seconds: float) -> float:
+    """What is too long for somebody who should have given a sign of life twice by then."""
+    return max(_or_never(seconds), 2 * heartbeat_seconds)
+
+
 def _for_machine(scheduler: config.Scheduler) -> SchedulerSettings:
     replicas = config.read(config.Replicas)
     memory = config.read(config.Memory)
-    ttl_seconds = scheduler.worker_ttl_seconds
     histories = config.read(config.Histories)
     return SchedulerSettings(
         allowed_failures=scheduler.allowed_failures,
@@ -69,7 +77,13 @@ def _for_machine(scheduler: config.Scheduler) -> SchedulerSettings:
         moves_work=config.read(config.Stealing).enabled,
         inline_bytes_max=scheduler.inline_bytes_max,
         bandwidth_bytes_per_second=float(scheduler.bandwidth_bytes),
-        worker_ttl_seconds=float("inf") if ttl_seconds is None else ttl_seconds,
+        worker_ttl_seconds=_or_never(scheduler.worker_ttl_seconds),
+        client_ttl_seconds=_silence(
+            scheduler.client_ttl_seconds, config.read(config.Client).heartbeat_seconds
+        ),
+        suspect_seconds=_silence(
+            scheduler.suspect_seconds, config.read(config.Worker).heartbeat_seconds
+        ),
         topic_events_max=histories.story_records_max,
         departed_topic_seconds=scheduler.events_cleanup_seconds,
         reduces_replicas=replicas.enabled and are_plain(replicas.policies),

@@ -192,6 +192,8 @@ class Stepping:
             self._close_soon("a bug in the scheduler, see its log")
             return
         self._after_step()
+        for warning in self._machine.take_warnings():
+            logger.warning("%s", warning)
         sent_away = self._machine.take_sent_away()
         if sent_away:
             self._part(sent_away)
@@ -231,3 +233,12 @@ class Stepping:
         self.step(lambda: silent.extend(self._machine.wake(self._loop.time())))
         if silent:
             self._give_up(silent)
+        for client in self._machine.take_silent_clients():
+            peer = self._peers.get(client)
+            if peer is not None:
+                logger.warning(
+                    "%s has been silent for %.0f s: what it wants is let go of until it comes back",
+                    client.name,
+                    self.now() - client.heard_at,
+                )
+                peer.connection.abort()

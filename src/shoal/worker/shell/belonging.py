@@ -57,6 +57,8 @@ class Belonging:
         self._reconnecting: asyncio.Task[None] | None = None
         self.at_return: Callable[[], object] | None = None
         """Called when it has found its scheduler again, and was let in."""
+        self.at_beat: Callable[[float], object] | None = None
+        """Called with each regular sign of life, and in how many seconds there will be another."""
 
     def begin(self) -> None:
         """Say that the worker lives, now and again and again."""
@@ -71,6 +73,8 @@ class Belonging:
         process_bytes = self.tell()
         if self._is_watched:  # else the process is not ours alone
             self._memory.trim_if_due(process_bytes)
+        if self.at_beat is not None:
+            self.at_beat(self._feed.heartbeat_seconds)
         self._heartbeat = self._loop.call_later(self._feed.heartbeat_seconds, self._beat)
 
     def tell(self) -> int:

@@ -27,6 +27,7 @@ from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import Run, RunEnded
 from shoal.worker.shell.context import Host
 from shoal.worker.shell.deeds import Deeds
+from shoal.worker.shell.lingering import Lingering
 from shoal.worker.shell.link import SchedulerLink
 from shoal.worker.shell.notices import NOTICES
 from shoal.worker.shell.operations import OPERATIONS, Operations
@@ -116,7 +117,7 @@ class Feed:
         self._has_said_leaving = False
         self._came_bytes = 0  # of results, since memory was looked at for that
         self._watcher: RunWatcher | None = None  # while a plugin wants to know
-        self._waiting = WaitingRuns()
+        self._waiting, self._lingering = WaitingRuns(), Lingering()
         self.memory: MemoryWatch | None = None  # while there is a limit to watch over
         self._background: set[asyncio.Task[None]] = set()  # only to keep them alive
         self._executor = ThreadPoolExecutor(_VALUE_THREADS, f"shoal-worker-{host.name}-values")
@@ -245,17 +246,17 @@ class Feed:
 
     def heartbeat(self, cpu_percent: float, memory: Mapping[str, int]) -> None:
         """Say that the worker lives, and how it fares.  `memory`: see `MemoryWatch.tell`."""
+        runs, seconds = self._lingering.look(self.threads.executing(), self._loop.time())
         if self.link.is_up:
-            self.link.send(
-                [
-                    WorkerHeartbeat(
-                        nexecuting=self.threads.nexecuting,
-                        nwaiting=len(self._waiting),
-                        cpu_percent=cpu_percent,
-                        **memory,
-                    )
-                ]
+            heartbeat = WorkerHeartbeat(
+                nexecuting=self.threads.nexecuting,
+                nwaiting=len(self._waiting),
+                cpu_percent=cpu_percent,
+                runs=runs,
+                run_seconds=seconds,
+                **memory,
             )
+            self.link.send([heartbeat])
             self._transfers.tell_rates()
 
     def count_waiting(self, run: Run, change: int) -> None:

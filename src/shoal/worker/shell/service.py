@@ -86,6 +86,9 @@ class Worker(Pausing, InsideTasks, PluginHost, Hosting, Named, Telling):
     at_plugins_coming: Callable[[], object] | None = None
     """Called on its loop when the scheduler lets it in later, once plugins have done their part."""
 
+    at_beat: Callable[[float], object] | None = None
+    """Called on its loop with each sign of life, and in how many seconds there will be another."""
+
     at_first_end: Callable[[], object] | None = None
     """Called once on its loop, when it has finished its first task."""
 
@@ -310,6 +313,7 @@ class Worker(Pausing, InsideTasks, PluginHost, Hosting, Named, Telling):
             is_watched=self.is_watched,
             close_soon=self._close_soon,
         )
+        self._belonging.at_beat = self.at_beat
         self._feed.on_waiting_changed = self._belonging.tell
         if self._has_default_executor:
             self._feed.threads.leave_to_executors()
