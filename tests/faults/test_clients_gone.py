@@ -70,4 +70,4 @@ def test_a_frozen_client_is_given_up_after_its_time_and_has_its_results_when_it_
             assert wanting.line() == "done"
         wanting.kill()
         wanting.end()
-        assert cast.complaints() == []
+        assert cast.complaints("has been silent for", "its scheduler at") == []
