@@ -254,6 +254,24 @@ def test_an_actor_is_never_made_again_without_a_word(scene: Scene) -> None:
     assert gone.state("x") == "erred"
 
 
+def test_an_actor_that_was_asked_for_again_is_made_again(scene: Scene) -> None:
+    """It was let go of, as only its result y was needed; then somebody said to want another."""
+    scene.workers("a")
+    scene.submit(x=[], options=TaskOptions(actor=True))
+    scene.submit(y=["x"])
+    scene.finish("x", value=b"proxy")
+    scene.finish("y")
+    publish(scene, "n", "y")
+    scene.release("x")
+    released = scene.after_a_crash()
+    scene.submit(x=[], wanted=[], options=TaskOptions(actor=True))
+    asked_again = scene.after_a_crash()
+    for later, runs in ((released, []), (asked_again, ["b: run x #1"])):
+        later.join("b")
+        later.advance(6)
+        assert later.take() == runs
+
+
 def test_a_scattered_value_comes_back_with_its_worker_or_is_lost(scene: Scene) -> None:
     """y was computed from x, which nobody can compute."""
     scene.workers("a")

@@ -242,8 +242,8 @@ def stop_writing(core: Core, why: str) -> None:
             core.to_client(client, message)
 
 
-def note_spec(core: Core, task: Task) -> None:
-    """A task that was known by key alone has a run spec now."""
+def note_change(core: Core, task: Task) -> None:
+    """Something that is written of a task has changed, though its state has not."""
     journal = core.state.journal
     if journal is not None and task in journal.tasks:
         journal.touched[task.key] = None

@@ -7,7 +7,7 @@ the same: to a worker that holds it, or to a client that is about to submit it.
 from shoal.ids import Key
 from shoal.protocol.messages import TaskOptions
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.machine.journaling import note_spec
+from shoal.scheduler.machine.journaling import note_change
 from shoal.scheduler.machine.placing import to_priority
 from shoal.scheduler.model.entities import (
     ERRED,
@@ -65,4 +65,4 @@ def give_spec(
     task.priority = priority
     task.options = options
     task.retries = options.retries
-    note_spec(core, task)
+    note_change(core, task)

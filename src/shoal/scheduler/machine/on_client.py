@@ -25,6 +25,7 @@ from shoal.scheduler.machine.barriers import bind
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import tell
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.journaling import note_change
 from shoal.scheduler.machine.naming import give_spec, task_by_name
 from shoal.scheduler.machine.on_memory import reconsider
 from shoal.scheduler.machine.placing import to_priority
@@ -99,6 +100,7 @@ def on_submit_tasks(core: Core, client: Client, message: SubmitTasks) -> None:
                 _link(core, client, message, tasks, task, dependencies[index])
         elif task.options.actor and task.state == RELEASED:
             task.nbytes = -1  # another one is asked for
+            note_change(core, task)
         tasks.append(task)
     if client.defined:
         bind(core, client, tasks)
