@@ -28,6 +28,7 @@ from shoal.protocol.messages import (
 )
 from shoal.protocol.questions import WhoHas
 from shoal.protocol.transfers import PlaceScatter
+from shoal.sim.journals import Publishing
 from shoal.sim.locking import Locking
 from shoal.sim.members import Members
 from shoal.sim.network import End
@@ -81,6 +82,7 @@ class ClientActor:
             self._values_are_taken,
         )
         self.members = Members(self.call, self.machine)
+        self.publishing = Publishing(name, self.call, self.machine, stage.disk)
         self._trades = stage.trades  # of the scheduler that will answer
         self._placing: dict[int, tuple[ScatterCall, ClientTaskId]] = {}  # by request
         self._scattering: list[ScatterCall] = []

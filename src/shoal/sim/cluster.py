@@ -54,6 +54,7 @@ class Cluster(Stage):
 
     def start(self) -> None:
         """Let the clients come, and the workers when the plan says so."""
+        self.scheduler.begin()
         for place in self.places:
             self.world.at(place.plan.joins_at, place.start)
         for index in range(self.plan.nclients):
@@ -115,13 +116,14 @@ class Cluster(Stage):
             self.start_client(index, None if self.definite is None else client.heritage())
 
     def restart_scheduler(self) -> None:
-        """The scheduler's process dies; one that knows nothing takes its place."""
+        """The scheduler's process dies; another takes its place, with a journal at most."""
         old = self.scheduler
         self.oracle = Oracle(self.specs, self.plan.memory_max, self.definite)
         self.trades = Trades()
         self.epoch = Epoch(self.epoch + 1)
         self.scheduler = SchedulerActor(self)
         old.die()
+        self.scheduler.begin()
 
     # --- how they speak ----------------------------------------------------------------------
 

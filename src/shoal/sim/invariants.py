@@ -36,7 +36,7 @@ def what_is_needed_is_known(cluster: Cluster) -> Iterator[str]:
         if key not in tasks:
             yield f"the scheduler has forgotten {key!r}, which is needed"
     for key in tasks:
-        if key not in known and not state.of_no_use:
+        if key not in known and not (state.of_no_use or state.letting_go):
             yield f"the scheduler keeps {key!r}, which nobody needs"
 
 

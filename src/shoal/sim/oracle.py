@@ -8,7 +8,9 @@ and whether a failure may be blamed on anything.
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 
-from shoal.ids import ClientTaskId, CodeId, Key, TaskId
+from shoal.ids import ClientTaskId, CodeId, JournalId, Key, TaskId
+from shoal.protocol.datasets import PublishDatasets, UnpublishDatasets
+from shoal.protocol.journal import FAILED, NO_CODE, OPEN
 from shoal.protocol.membership import RestartWorkers
 from shoal.protocol.messages import (
     CancelTasks,
@@ -21,6 +23,7 @@ from shoal.protocol.messages import (
     WantKey,
 )
 from shoal.protocol.transfers import PlaceScatter
+from shoal.scheduler.model.journaled import Journaled
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.sim.returning import Definite
 from shoal.sim.specs import ALWAYS, TaskSpec, call_of, compute
@@ -33,6 +36,7 @@ class Instance:
     __slots__ = (
         "dependencies",
         "fingerprint",
+        "has_failed",
         "holds",
         "is_named",
         "is_orphan",
@@ -64,6 +68,7 @@ class Instance:
         self.is_scattered = False
         self.is_named = False  # it was wanted by key, before anybody said what makes it
         self.is_orphan = False  # what it needed was not known when it came
+        self.has_failed = False  # in another life of the scheduler, which had a cause
         self.options = TaskOptions()
         self.task = TaskId(0)  # the scheduler's number of it
 
@@ -107,6 +112,8 @@ class Oracle:
         self.placed: dict[tuple[str, int], tuple[TaskSpec, ...]] = {}  # scatters by request
         self.ever: dict[str, dict[ClientTaskId, Instance]] = {}  # as `by_number`, never forgotten
         self._codes: dict[tuple[str, CodeId], bytes] = {}
+        self.datasets: dict[Key, str] = {}  # that are published -> in whose name that is wanted
+        self._ndatasets = 0
 
     # --- what the scheduler hears ------------------------------------------------------------
 
@@ -146,6 +153,11 @@ class Oracle:
                 self._cancelled(client, tasks, force)
             case RestartWorkers(lets_go=True):
                 self._end_all()
+            case PublishDatasets(_, names, _, tasks, override):
+                self._published(client, names, tasks, override)
+            case UnpublishDatasets(_, names):
+                for name in names:
+                    self._let_go_of(self.datasets.pop(name, ""))
             case PlaceScatter(request, first, again=again):
                 for i, spec in enumerate(self.placed[client, request]):
                     number = ClientTaskId(first + i)
@@ -168,8 +180,54 @@ class Oracle:
         if instance is not None:
             instance.nmade += 1
 
+    def restored(self, journaled: Journaled) -> None:
+        """A scheduler begins with what the one before has left."""
+        found: dict[JournalId, Instance] = {}
+        if self._definite is None:
+            return
+        for number in journaled.ordered(journaled.tasks):
+            task = journaled.tasks[number]
+            needs = tuple(found[each] for each in task.dependencies)
+            spec, mark = self._definite.spec(task.key), self._definite.fingerprint(task.key)
+            instance = found[number] = self._new(spec, needs, mark)
+            instance.options, instance.is_named = task.options, task.code == NO_CODE
+            if task.stands is not None:
+                instance.ndeaths = task.stands.blame
+                instance.nmade = int(task.stands.how != OPEN)
+                instance.has_failed = task.stands.how == FAILED
+                instance.is_orphan = task.stands.is_incomplete
+        for name, dataset in journaled.datasets.items():
+            self._publish(name, [found[number] for number in dataset.kept])
+
+    def _published(
+        self, client: str, names: list[Key], tasks: list[list[ClientTaskId]], override: bool
+    ) -> None:
+        """A client publishes what it wants, all of it or nothing."""
+        if not override and any(name in self.datasets for name in names):
+            return
+        mine = self.by_number[client]
+        for name, numbers in zip(names, tasks, strict=True):
+            self._publish(name, [mine[number] for number in numbers if number in mine])
+
+    def _publish(self, name: Key, instances: Iterable[Instance]) -> None:
+        """Want these in the name of a dataset, in place of what was wanted in it before."""
+        before = self.datasets.pop(name, "")
+        self._ndatasets += 1
+        owner = self.datasets[name] = f"dataset {self._ndatasets}"
+        self.by_number[owner], self.ever[owner] = {}, {}
+        for index, instance in enumerate(dict.fromkeys(instances)):
+            self._want(owner, ClientTaskId(index), instance)
+        self._let_go_of(before)
+
+    def _let_go_of(self, owner: str) -> None:
+        """Nothing is wanted in the name of a dataset any more."""
+        self._drop(owner, list(self.by_number.get(owner, ())))
+        self.by_number.pop(owner, None)
+
     def _end_all(self) -> None:
         """Nobody wants anything any more."""
+        for owner in self.datasets.values():
+            self._drop(owner, list(self.by_number[owner]))
         for client, held in self.held.items():
             self._drop(client, list(self.by_number[client]))
             for number, instance in held.items():
@@ -332,6 +390,7 @@ class Oracle:
             or part.is_scattered
             or part.is_named
             or part.is_orphan
+            or part.has_failed
             or part.ndeaths > settings.allowed_failures
             or (part.ndeaths > 1 and part.spec.peak_bytes > 0)  # its memory was full twice
             or sum(each.spec.nbytes for each in part.dependencies) > self.memory_max

@@ -159,6 +159,26 @@ class SetLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class Publish:
+    """Publish some of what is wanted; what has the name already stays, unless it is to go."""
+
+    at: float
+    client: int
+    name: str
+    every: int = 1  # of so many wants, one
+    override: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unpublish:
+    """Let go of what the client has published under a name."""
+
+    at: float
+    client: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """The client closes in good order."""
 
@@ -181,6 +201,8 @@ Act: TypeAlias = (
     | RetireSome
     | Restart
     | SetLimit
+    | Publish
+    | Unpublish
     | Leave
 )
 
@@ -392,6 +414,7 @@ class Plan:
     is_encoded: bool = False  # everything said goes through the codec
     settings: tuple[tuple[str, float], ...] = ()  # of the scheduler, where not the default
     features: tuple[str, ...] = ()  # what the swarm left on, for people
+    sync_seconds: float | None = None  # until what is written is on disk; None: nothing is
 
     @property
     def memory_max(self) -> float:

@@ -26,6 +26,7 @@ from shoal.sim.plan import (
     HoldLock,
     Leave,
     Plan,
+    Publish,
     Rebalance,
     Release,
     Replicate,
@@ -36,6 +37,7 @@ from shoal.sim.plan import (
     SetLimit,
     Submit,
     Trade,
+    Unpublish,
     Want,
 )
 from shoal.sim.violation import Violation
@@ -102,6 +104,7 @@ def _run(cluster: Cluster) -> None:
     cluster.world.at(plan.calm_at, calm, cluster)
     _settle(cluster, ENDED)
     _require(cluster, RESULTS)
+    cluster.scheduler.unpublish_all()
     for client in cluster.live_clients():
         client.release_all()
     _require(cluster, RELEASED)
@@ -185,6 +188,9 @@ def _perform(cluster: Cluster, act: Act) -> None:
             client.trading.trade(act)
         case Retry() | Replicate() | Rebalance() | RetireSome() | Restart() | SetLimit():
             client.members.do(act)
+            client.flush()
+        case Publish() | Unpublish():
+            client.publishing.do(act)
             client.flush()
         case Leave():
             client.leave()

@@ -1,6 +1,8 @@
 """The scheduler in the simulation: its real machine, and connections in place of a service."""
 
 from shoal.ids import Key
+from shoal.protocol.datasets import UnpublishDatasets
+from shoal.protocol.journal import Entry
 from shoal.protocol.messages import (
     AcquireReplicas,
     Input,
@@ -20,6 +22,7 @@ from shoal.scheduler.model.entities import MEMORY, Client, Worker
 from shoal.sim.distrusted import claims_of, still_believed
 from shoal.sim.dropping import dropped_too_much
 from shoal.sim.faults import SCHEDULER
+from shoal.sim.journals import contradictions
 from shoal.sim.network import End
 from shoal.sim.stage import Stage
 from shoal.sim.wire import TO_CLIENT, TO_WORKER
@@ -37,6 +40,19 @@ class SchedulerActor:
         self._end_by_peer: dict[Worker | Client, End] = {}
         self._wake_planned_at: float | None = None
         self._is_over = False
+        self._keeps_journal = stage.plan.sync_seconds is not None
+
+    def begin(self) -> None:
+        """Before anybody connects: go on with what is on disk, if a journal is kept."""
+        if not self._keeps_journal:
+            return
+        stage = self.stage
+        found = stage.disk.begin()
+        for sentence in stage.disk.missing(found):
+            stage.fail("what is told is published stays so", sentence)
+        self.machine.begin_journal(found, stage.epoch, stage.world.now)
+        stage.oracle.restored(found)
+        self._after_step()
 
     def accept(self, end: End) -> None:
         """Somebody connects; their first message says who they are."""
@@ -68,6 +84,19 @@ class SchedulerActor:
         ]
         if end is not None and inputs:
             self.stage.say(end, [AcquireReplicas(inputs)], TO_WORKER)
+
+    def unpublish_all(self) -> None:
+        """A late client lets go of all that is published."""
+        machine, oracle, now = self.machine, self.stage.oracle, self.stage.world.now
+        name = f"late.{self.stage.epoch}"
+        oracle.client_joined(name)
+        client = machine.client_joined(RegisterClient(name), now)
+        message = UnpublishDatasets(1, list(machine.state.datasets))
+        oracle.client_said(name, message)
+        machine.receive_from_client(client, [message], now)
+        oracle.client_lost(name)
+        machine.client_lost(client, now)
+        self._after_step()
 
     def _receive(self, end: End, batch: list[Message]) -> None:
         if self._is_over:
@@ -196,6 +225,8 @@ class SchedulerActor:
     def _after_step(self) -> None:
         """Say what is to be said, plan the next wake-up, and look whether all is well."""
         self._say_outgoing()
+        if self._keeps_journal:
+            self._write()
         stage, machine = self.stage, self.machine
         wake_at = machine.wake_at
         planned = self._wake_planned_at
@@ -209,6 +240,28 @@ class SchedulerActor:
             fresh = [one.key for one in oracle.fresh if one.key in tasks]
             oracle.bind({key: tasks[key].id for key in fresh})
         stage.after_scheduler_step()
+
+    def _write(self) -> None:
+        """What the step leaves to be written is on disk a little later, unless we die before."""
+        stage = self.stage
+        entries, held = self.machine.take_journaled()
+        stage.disk.journaled.take(entries)
+        for sentence in contradictions(self.machine.state, stage.disk.journaled):
+            stage.fail("the journal says what is so", sentence)
+        if entries or held:
+            assert stage.plan.sync_seconds is not None
+            stage.world.after(stage.plan.sync_seconds, self._synced, entries, held)
+
+    def _synced(self, entries: list[Entry], held: list[tuple[Client, Message]]) -> None:
+        """It is there for good; who waits for that is told."""
+        if self._is_over:
+            return
+        if entries:
+            self.stage.disk.sync(entries)
+        for client, message in held:
+            end = self._end_by_peer.get(client)
+            if end is not None:
+                self.stage.say(end, [message], TO_CLIENT)
 
     def _say_outgoing(self) -> None:
         for peer, messages in self.machine.take_outgoing():

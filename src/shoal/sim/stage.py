@@ -9,6 +9,7 @@ from shoal.protocol.codec import Decoder
 from shoal.protocol.messages import Failure, Message, RunTask
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.sim.awaiting import Awaited
+from shoal.sim.journals import Disk
 from shoal.sim.network import End, Network
 from shoal.sim.oracle import Oracle
 from shoal.sim.plan import Ambush, Plan, RestartScheduler, Scatter, Submit
@@ -41,6 +42,7 @@ class Stage(ABC):
         self.settings = SchedulerSettings(**dict(plan.settings))  # type: ignore[arg-type]
         self.epoch = Epoch(1)  # the scheduler's
         self.trades = Trades()
+        self.disk = Disk()  # of the scheduler
         self.rows = Rows()
         self.awaited = Awaited(self.world, lambda: self.oracle.known)
         self.nwaits = 0  # steps of workers after which something waited for room

@@ -19,9 +19,11 @@ from shoal.sim.plan import (
     Ask,
     Fault,
     Plan,
+    Publish,
     RestartScheduler,
     SetLimit,
     Submit,
+    Unpublish,
     WorkerPlan,
 )
 from shoal.sim.returning import used_once
@@ -90,6 +92,9 @@ EXCHANGES: Final = "exchanges"
 ROOM: Final = "room"
 """What comes into workers' memory waits until there is room, in some seeds."""
 
+JOURNAL: Final = "journal"
+"""The scheduler keeps a journal, and clients publish what they want, in some seeds."""
+
 LIMIT: Final = 200_000_000
 """Bytes that most workers may have, where that is limited."""
 
@@ -129,6 +134,8 @@ def expand(seed: int) -> Plan:
         for client in range(nclients):
             make = Maker(streams.of(f"exchanges {client}"), tuning)
             acts += exchanging(make, client, span_seconds, len(workers))
+    if JOURNAL in features:
+        acts += _publishing(streams.of("what is published"), nclients, span_seconds)
     faults = _faults(streams, kinds, len(workers), nclients, busy_seconds, acts)
     weather = _weather(streams.of("weather"))
     acts += _again(public, acts, faults, weather)
@@ -152,6 +159,9 @@ def expand(seed: int) -> Plan:
         is_encoded=seed % 10 == 0,
         settings=settings,
         features=tuple(sorted(features)) + tuple(kinds),
+        sync_seconds=streams.of("syncs").choice((0.0, 0.001, 0.05))
+        if JOURNAL in features
+        else None,
     )
 
 
@@ -176,6 +186,8 @@ def _features(streams: Streams, dice: Random) -> frozenset[str]:
         features |= {EXCHANGES}
     if streams.of("room").random() < 0.4:
         features |= {ROOM}
+    if streams.of("journal").random() < 0.35:
+        features |= {JOURNAL}
     return features
 
 
@@ -307,6 +319,25 @@ def _with_limits(dice: Random, acts: list[Act], nclients: int, span_seconds: flo
         for _ in range(dice.choice((0, 0, 2)))
     ]
     return sorted([*changed, *said], key=lambda act: act.at)
+
+
+def _publishing(dice: Random, nclients: int, span_seconds: float) -> list[Act]:
+    """Clients publish what they want at that time, and let go of it now and then."""
+    acts: list[Act] = []
+    for client in range(nclients):
+        for _ in range(dice.choice((1, 3, 6))):
+            at, name = dice.random() * span_seconds, dice.choice(("m", "n"))
+            if dice.random() < 0.25:
+                acts.append(Unpublish(at, client, name))
+            else:
+                every, override = dice.choice((1, 2, 3)), dice.random() < 0.5
+                acts.append(Publish(at, client, name, every, override))
+    return acts
+
+
+def _sync_seconds(dice: Random, features: frozenset[str]) -> float | None:
+    """How long what is written takes to be on disk; None: no journal is kept."""
+    return dice.choice((0.0, 0.001, 0.05)) if JOURNAL in features else None
 
 
 def _again(make: Maker, acts: list[Act], faults: list[Fault], weather: Weather) -> list[Act]:

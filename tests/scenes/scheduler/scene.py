@@ -46,7 +46,7 @@ from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Task, Worker
 from shoal.scheduler.model.journaled import Journaled
 from shoal.scheduler.model.settings import SchedulerSettings
-from tests.scenes.scheduler.contradictions import contradictions
+from shoal.sim.journals import contradictions
 from tests.scenes.scheduler.lines import Names
 
 EPOCH = Epoch(7)
