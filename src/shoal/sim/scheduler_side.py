@@ -19,6 +19,7 @@ from shoal.protocol.messages import (
 from shoal.protocol.orphans import ReplicasAdopted
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import MEMORY, Client, Worker
+from shoal.scheduler.policies.liveness import sign_at
 from shoal.sim.distrusted import claims_of, still_believed
 from shoal.sim.dropping import dropped_too_much
 from shoal.sim.faults import SCHEDULER
@@ -200,11 +201,12 @@ class SchedulerActor:
         if self._is_over or self._wake_planned_at != planned_at:
             return
         self._wake_planned_at = None
+        now = self.stage.world.now
         for worker in self.machine.state.workers.values():
-            if worker.heard_at < self.stage.world.now - self.stage.settings.worker_ttl_seconds:
+            if now > sign_at(worker, 0.0) + self.stage.settings.worker_ttl_seconds:
                 self._note_deaths(worker)
         ndropped = self.machine.state.reduction.ndropped
-        self.machine.wake(self.stage.world.now)
+        self.machine.wake(now)
         if self.machine.state.reduction.ndropped != ndropped:
             for sentence in dropped_too_much(self.machine.state):
                 self.stage.fail("copies are dropped that nobody needs", sentence)
