@@ -303,7 +303,7 @@ def retiring_are_leaving(state: SchedulerState) -> Iterator[str]:
             if task not in worker.has_what and task not in state.copies.unlooked:
                 yield f"{worker} is to be relieved of {task!r}, which it does not have"
         for task in worker.has_what:
-            if task in retirement.left or task in state.copies.unlooked:
+            if task in retirement.left or task in state.copies.unlooked or task in state.of_no_use:
                 continue
             if is_only_with(task, state.copies.retiring):
                 yield f"{worker} retires, and nobody sees to {task!r}"
