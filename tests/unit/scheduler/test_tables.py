@@ -6,12 +6,12 @@ import pytest
 
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.directions import SUBJECTS
-from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
+from shoal.protocol.messages import Message, RegisterClient, RegisterWorker, VouchForWorker
 from shoal.protocol.subject import UNANSWERED
 from shoal.scheduler.machine.table import FROM_CLIENT, FROM_WORKER, PARTS
 from shoal.scheduler.shell.operations.table import OPERATIONS
 
-BY_THE_SHELL: Final = {RegisterClient, RegisterWorker, Answer, Refusal}
+BY_THE_SHELL: Final = {RegisterClient, RegisterWorker, VouchForWorker, Answer, Refusal}
 """They begin a connection, or end a call of our own."""
 
 SAID_BY_CLIENTS: Final = [kind for subject in SUBJECTS for kind in subject.from_client]

@@ -104,7 +104,7 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     """
     report_loss(core, worker, expected=expected)
     if worker.silence is not None:
-        lose_for_good(core, worker, reason)
+        lose_for_good(core, worker, reason, expected=expected)
     blamed = [] if expected or worker.is_leaving else suspects(worker)
     for task in blamed:
         task.blame += 1

@@ -16,6 +16,7 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import drop_unmet
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.journaling import note_change
 from shoal.scheduler.machine.orphans import drop_worker
 from shoal.scheduler.machine.overfilling import is_hopeless, killed
 from shoal.scheduler.machine.placing import unplace, update_load
@@ -113,11 +114,11 @@ def on_vouch_for_worker(core: Core, worker: Worker) -> None:
     trust_again(core, worker)
 
 
-def lose_for_good(core: Core, worker: Worker, reason: str) -> None:
+def lose_for_good(core: Core, worker: Worker, reason: str, *, expected: bool) -> None:
     """A suspect is removed: what had waited for it has not to, and who silenced it is blamed.
 
     That is, what may have been executing there and has not ended since; it may run elsewhere by
-    now, and is let go on unless it has done this to too many.
+    now, and is let go on unless it has done this to too many.  Nobody is, if it was to go.
     """
     silence = worker.silence
     if silence is None:
@@ -128,9 +129,10 @@ def lose_for_good(core: Core, worker: Worker, reason: str) -> None:
             del core.state.withheld[task]
             if task.state == WAITING and task not in core.state.scattering:
                 fail_lost(core, task, worker)
-    for task in silence.accused:
+    for task in () if expected or worker.is_leaving else silence.accused:
         if core.state.tasks.get(task.key) is task and task.state in NEEDS_INPUTS:
             task.blame += 1
+            note_change(core, task)
             core.state.died_under.setdefault(task, []).append((worker.host, worker.pid))
             if is_hopeless(core, task, worker):
                 _fail(core, task, worker, reason)
