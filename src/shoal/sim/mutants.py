@@ -53,7 +53,7 @@ MUTANTS: Final = (
     Mutant(
         "released replicas are not freed",
         "shoal.scheduler.machine.releasing",
-        "            core.free(worker, task.id)\n",
+        "        core.free(worker, task.id)\n",
         "",
     ),
     Mutant(

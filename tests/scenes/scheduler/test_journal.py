@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from shoal.ids import ClientTaskId, Epoch, Key
-from shoal.protocol.datasets import GetDatasets, PublishDatasets, UnpublishDatasets
+from shoal.protocol.datasets import GetDatasets, UnpublishDatasets
 from shoal.protocol.detached import DetachedTasks, DetachTasks
 from shoal.protocol.holding import RetryTasks
 from shoal.protocol.journal import from_body
@@ -15,6 +15,7 @@ from shoal.protocol.placement import ExplainTasks
 from shoal.scheduler.model.journaled import Journaled
 from tests.scenes.scheduler.scene import Scene
 from tests.scenes.scheduler.shuffling import all_cut
+from tests.scenes.scheduler.test_datasets import publish
 from tests.scenes.scheduler.test_recovering import returns
 
 
@@ -34,19 +35,6 @@ def journaling(**settings: Any) -> Scene:
 def detach(scene: Scene, *keys: str, client: str = "c") -> None:
     actor = scene.actor(client)
     scene.from_client(client, DetachTasks([actor.number(key) for key in keys]))
-
-
-def publish(
-    scene: Scene, name: str, *keys: str, client: str = "c", override: bool = False, value: str = "v"
-) -> None:
-    scene.call(
-        PublishDatasets,
-        client,
-        names=[Key(name)],
-        payloads=[value.encode()],
-        tasks=[[scene.actor(client).number(key) for key in keys]],
-        override=override,
-    )
 
 
 def get(scene: Scene, name: str, client: str = "d") -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from shoal.errors import KilledWorker, ShoalError, causes_in_words
 from shoal.ids import Key
 from shoal.protocol.keys import to_text
-from shoal.units import format_nbytes
+from shoal.units import format_nbytes, format_seconds
 
 
 class KilledByMemory(KilledWorker, MemoryError):
@@ -104,6 +104,23 @@ class AllArePaused(ShoalError):
             f"All {self.nworkers} workers have been paused for {self.seconds:.0f} s, and begin "
             f"nothing: {self.why}.\nThey go on once results are let go of; or start another "
             "worker, or give them more memory (memory_limit=)."
+        )
+
+
+class WorkerIsSilent(ShoalError):
+    """A worker gives no sign of life.  Logged, never raised."""
+
+    def __init__(self, name: str, address: str, pid: int, seconds: float) -> None:
+        super().__init__(name, address, pid, seconds)
+        self.name, self.address, self.pid, self.seconds = name, address, pid, seconds
+
+    def __str__(self) -> str:
+        return (
+            f"Worker {self.name} ({self.address}, process id {self.pid}) has been silent for "
+            f"{format_seconds(self.seconds)}, and nobody vouches for it: it is given nothing more, "
+            "and what it ran and held is computed elsewhere. It was stopped, or a task never lets "
+            "go of its interpreter, or the network is broken. Once it is heard again it is taken "
+            "back with its results."
         )
 
 

@@ -17,14 +17,20 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
 from shoal.scheduler.machine.on_looking import watch_members
 from shoal.scheduler.machine.orphans import take_orphans
-from shoal.scheduler.machine.overfilling import hear_of_death, is_hopeless, killed, note_death
+from shoal.scheduler.machine.overfilling import (
+    blame,
+    hear_of_death,
+    is_hopeless,
+    killed,
+    note_death,
+)
 from shoal.scheduler.machine.placing import unplace, update_load
 from shoal.scheduler.machine.recovering import begin_recovery, expect, note_arrival, note_speaker
 from shoal.scheduler.machine.running_again import note_died
 from shoal.scheduler.machine.suspecting import lose_for_good
 from shoal.scheduler.machine.telling import report_loss
 from shoal.scheduler.machine.waiting import fail, wait_again
-from shoal.scheduler.model.entities import NO_RUN, Client, Task, Worker, host_of
+from shoal.scheduler.model.entities import NO_RUN, Client, Worker, host_of
 from shoal.scheduler.policies.blame import suspects
 
 DEATHS_MAX: Final = 1000
@@ -107,15 +113,14 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
         lose_for_good(core, worker, reason, expected=expected)
     blamed = [] if expected or worker.is_leaving else suspects(worker)
     for task in blamed:
-        task.blame += 1
-        core.state.died_under.setdefault(task, []).append((worker.host, worker.pid))
+        blame(core, task, worker)
     note_death(core, worker, blamed)
     for task in list(worker.processing):
         if task.run != NO_RUN:
             note_died(core, task, worker)
         unplace(core, task, recall=False)
         if task in blamed and is_hopeless(core, task, worker):
-            error = killed(core, task, worker, reason, _causes_of(core, task))
+            error = killed(core, task, worker, reason)
             fail(core, task, to_failure(error, task.key, worker.address))
         else:
             wait_again(core, task)
@@ -131,12 +136,6 @@ def remove_worker(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     for index in (core.refill, core.held_back, core.freeing, core.speaking):
         index.pop(worker, None)
     worker.outbox.clear()
-
-
-def _causes_of(core: Core, task: Task) -> list[str]:
-    """What workers died of that may have run `task`; their successors may not have told yet."""
-    victims = core.state.died_under.get(task, [])
-    return [core.state.deaths[victim] for victim in victims if victim in core.state.deaths]
 
 
 def on_register_client(core: Core, message: RegisterClient) -> Client:

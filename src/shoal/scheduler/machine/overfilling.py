@@ -13,6 +13,7 @@ from shoal.protocol.keys import to_text
 from shoal.protocol.messages import RegisterWorker
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.errors import KilledByMemory, NotEnoughMemory
+from shoal.scheduler.machine.journaling import note_change
 from shoal.scheduler.machine.on_memory import reconsider
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.model.entities import MEMORY, Task, Worker
@@ -167,10 +168,20 @@ def is_hopeless(core: Core, task: Task, gone: Worker) -> bool:
     )
 
 
-def killed(
-    core: Core, task: Task, worker: Worker, reason: str, causes: Sequence[str]
-) -> KilledWorker:
-    """The error of a task under which workers died, the last of them `worker`."""
+def blame(core: Core, task: Task, worker: Worker) -> None:
+    """It may have been executing on `worker`, which died."""
+    task.blame += 1
+    note_change(core, task)
+    core.state.died_under.setdefault(task, []).append((worker.host, worker.pid))
+
+
+def killed(core: Core, task: Task, worker: Worker, reason: str) -> KilledWorker:
+    """The error of a task under which workers died, the last of them `worker`.
+
+    What they died of is told as far as it is known: their successors may not have told yet.
+    """
+    victims, deaths = core.state.died_under.get(task, ()), core.state.deaths
+    causes = [deaths[victim] for victim in victims if victim in deaths]
     over = core.state.footprints.overfilled.get(task)
     if over is None:
         return KilledWorker(task.key, worker.address, task.blame, reason, causes)

@@ -48,11 +48,21 @@ def on_pause_changed(core: Core, worker: Worker, message: PauseChanged) -> None:
     if message.is_paused:
         _watch(core)
         take_back(core, worker)
-        refuse_paused(core, worker)
-        update_load(core, worker)
-        if core.state.demands:
-            drop_unmet(core)
-        return
+        give_no_more(core, worker)
+    else:
+        give_again(core, worker)
+
+
+def give_no_more(core: Core, worker: Worker) -> None:
+    """It takes no work any more, for a while at least, nor copies."""
+    refuse_paused(core, worker)
+    update_load(core, worker)
+    if core.state.demands:
+        drop_unmet(core)
+
+
+def give_again(core: Core, worker: Worker) -> None:
+    """It takes work again: what waits for somebody is decided anew."""
     if worker.takes_work:
         core.state.all_paused_since = None
     attend_to_resumed(core, worker)

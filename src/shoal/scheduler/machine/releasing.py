@@ -1,5 +1,6 @@
 """Letting go: results that nobody needs are freed, tasks that nothing refers to are forgotten."""
 
+from collections.abc import Iterable
 from sys import maxsize
 
 from shoal.protocol.messages import ForgetCode
@@ -20,6 +21,7 @@ from shoal.scheduler.model.entities import (
     RELEASED,
     Code,
     Task,
+    Worker,
 )
 from shoal.scheduler.model.state import unlink_dependencies, unlink_replica
 
@@ -98,11 +100,16 @@ def _drop_surplus(core: Core, task: Task) -> bool:
     holders = task.who_has or ()
     if len(holders) <= max(1, core.nforgets_left):
         return True
-    for worker in holders[: core.nforgets_left]:
-        unlink_replica(task, worker)
-        core.free(worker, task.id)
+    _free_copies(core, task, holders[: core.nforgets_left])
     core.nforgets_left = 0
     return False
+
+
+def _free_copies(core: Core, task: Task, holders: Iterable[Worker]) -> None:
+    """Have these drop the result.  `holders`: no list that changes with it."""
+    for worker in holders:
+        unlink_replica(task, worker)
+        core.free(worker, task.id)
 
 
 def _release(core: Core, task: Task) -> None:
@@ -114,9 +121,7 @@ def _release(core: Core, task: Task) -> None:
     if task.state in NEEDS_INPUTS:
         stop_needing_inputs(core, task)
     elif task.state == MEMORY:
-        for worker in list(task.who_has or ()):
-            unlink_replica(task, worker)
-            core.free(worker, task.id)
+        _free_copies(core, task, list(task.who_has or ()))
         task.value = None
         if core.state.barriers:
             let_go_of_inputs(core, task)

@@ -11,20 +11,18 @@ from collections.abc import Iterator
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.orphans import FreeOrphans
 from shoal.scheduler.machine.barriers import may_come_back
-from shoal.scheduler.machine.copying import attend_to_resumed, refuse_paused
 from shoal.scheduler.machine.core import Core
-from shoal.scheduler.machine.demands import drop_unmet
+from shoal.scheduler.machine.errors import WorkerIsSilent
 from shoal.scheduler.machine.finishing import adopt_replica, lose_replica
 from shoal.scheduler.machine.handlers import Handlers
-from shoal.scheduler.machine.journaling import note_change
 from shoal.scheduler.machine.orphans import drop_worker
-from shoal.scheduler.machine.overfilling import is_hopeless, killed
-from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.overfilling import blame, is_hopeless, killed
+from shoal.scheduler.machine.pausing import give_again, give_no_more
+from shoal.scheduler.machine.placing import unplace
 from shoal.scheduler.machine.running_again import note_silent
 from shoal.scheduler.machine.scattering import fail_lost
 from shoal.scheduler.machine.telling import report_silence
 from shoal.scheduler.machine.waiting import fail, wait_again
-from shoal.scheduler.machine.waiting_calls import answer_waiting_calls
 from shoal.scheduler.machine.warning import warn
 from shoal.scheduler.model.entities import (
     NEEDS_INPUTS,
@@ -37,7 +35,6 @@ from shoal.scheduler.model.entities import (
 )
 from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.policies.blame import suspects
-from shoal.units import format_seconds
 
 
 def suspect(core: Core, worker: Worker) -> None:
@@ -64,20 +61,11 @@ def suspect(core: Core, worker: Worker) -> None:
         if worker in state.orphans.by_key[key].holders
     ]
     drop_worker(core, worker)
-    refuse_paused(core, worker)
-    update_load(core, worker)
-    if state.demands:
-        drop_unmet(core)
-    silent = format_seconds(core.now - worker.heard_at)
+    give_no_more(core, worker)
     report_silence(core, worker, is_suspect=True)
-    warn(
-        core,
-        f"silence of {worker.address}",
-        f"Worker {worker.name} ({worker.address}, process id {worker.pid}) has been silent for "
-        f"{silent}, and nobody vouches for it: it is given nothing more, and what it ran and held "
-        "is computed elsewhere. It was stopped, or a task never lets go of its interpreter, or the "
-        "network is broken. Once it is heard again it is taken back with its results.",
-    )
+    silent_seconds = core.now - worker.heard_at
+    told = WorkerIsSilent(worker.name, worker.address, worker.pid, silent_seconds)
+    warn(core, f"silence of {worker.address}", str(told))
 
 
 def trust_again(core: Core, worker: Worker) -> None:
@@ -97,15 +85,7 @@ def trust_again(core: Core, worker: Worker) -> None:
     if silence.orphans:
         core.to_worker(worker, FreeOrphans(silence.orphans))
     report_silence(core, worker, is_suspect=False)
-    if worker.takes_work:
-        state.all_paused_since = None
-    attend_to_resumed(core, worker)
-    update_load(core, worker)
-    core.refill[worker] = None
-    core.has_new_demand = core.has_new_demand or bool(state.demands)
-    for task in list(state.unrunnable):
-        wait_again(core, task)
-    answer_waiting_calls(core, worker)
+    give_again(core, worker)
 
 
 def on_vouch_for_worker(core: Core, worker: Worker) -> None:
@@ -131,22 +111,18 @@ def lose_for_good(core: Core, worker: Worker, reason: str, *, expected: bool) ->
                 fail_lost(core, task, worker)
     for task in () if expected or worker.is_leaving else silence.accused:
         if core.state.tasks.get(task.key) is task and task.state in NEEDS_INPUTS:
-            task.blame += 1
-            note_change(core, task)
-            core.state.died_under.setdefault(task, []).append((worker.host, worker.pid))
+            blame(core, task, worker)
             if is_hopeless(core, task, worker):
                 _fail(core, task, worker, reason)
 
 
 def _fail(core: Core, task: Task, worker: Worker, reason: str) -> None:
     """Wherever it is by now."""
-    deaths = core.state.deaths
-    causes = [deaths[one] for one in core.state.died_under.get(task, ()) if one in deaths]
     if task.worker is not None:
         unplace(core, task, recall=True)
     if task.state == NO_WORKER:
         del core.state.unrunnable[task]
-    error = killed(core, task, worker, reason, causes)
+    error = killed(core, task, worker, reason)
     fail(core, task, to_failure(error, task.key, worker.address))
 
 
