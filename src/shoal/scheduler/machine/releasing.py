@@ -66,7 +66,7 @@ def release_all(core: Core) -> None:
         task = core.releasing.pop()
         if task.state == FORGOTTEN or task.is_needed:
             continue
-        if task.state == MEMORY and not _drop_surplus(core, task):
+        if task.who_has and len(task.who_has) > 1 and not _drop_surplus(core, task, task.who_has):
             core.state.of_no_use[task] = None
             continue
         if task.state not in (RELEASED, ERRED):
@@ -91,13 +91,12 @@ def drop_user(core: Core, code: Code) -> None:
         del core.state.codes[code.id]
 
 
-def _drop_surplus(core: Core, task: Task) -> bool:
+def _drop_surplus(core: Core, task: Task, holders: list[Worker]) -> bool:
     """Free copies of a result until few enough are left for this step to free them all.
 
     To tell ten thousand workers would keep us from everything else; False if the rest is due later,
     until when it is had as before.
     """
-    holders = task.who_has or ()
     if len(holders) <= max(1, core.nforgets_left):
         return True
     _free_copies(core, task, holders[: core.nforgets_left])
