@@ -5,7 +5,7 @@
 
 ifeq ($(origin PYTHON),undefined)
 ifneq ($(VIRTUAL_ENV),)
-ACTIVE_IS_READY := $(shell $(VIRTUAL_ENV)/bin/python -c 'import shoal, pytest' 2>/dev/null && echo yes)
+ACTIVE_IS_READY := $(shell $(VIRTUAL_ENV)/bin/python -c 'import shoal, pytest, xdist' 2>/dev/null && echo yes)
 endif
 ifeq ($(ACTIVE_IS_READY),yes)
 PYTHON := $(VIRTUAL_ENV)/bin/python
@@ -31,7 +31,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
 check: format lint types imports tidy  ## all that needs no process: style, types, walls, units, scenes
-	$(PYTHON) -m pytest -q $(call suites,unit scenes)
+	$(PYTHON) -m pytest -q -n auto --dist loadfile $(call suites,unit scenes)
 
 format: $(READY)  ## fail if a file is not formatted
 	$(PYTHON) -m ruff format --check .

@@ -16,7 +16,9 @@ from benchmarks.figures import Row, geometric_mean
 FILE = Path(__file__).with_name("budgets.toml")
 ABSOLUTE = "absolute"
 AGAINST = ("distributed", "pool", ABSOLUTE)
-FIELDS = frozenset({"figures", "against", "at_least", "at_most", "unit", "why", "history"})
+FIELDS = frozenset(
+    {"figures", "against", "at_least", "at_most", "unit", "why", "history", "where_distributed"}
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class Budget:
     """A limit that a release has to keep.
 
     Against another side it is the least ratio (of several figures: of their geometric mean);
-    an absolute one is the most that a figure may be, in `unit`.
+    an absolute one is the most that a figure may be, in `unit`; with `where_distributed`, on a
+    machine where `distributed` needs so much for the same.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Budget:
     history: tuple[float, ...]
     why: str
     unit: str = ""
+    where_distributed: float | None = None
 
     @property
     def is_ratio(self) -> bool:
@@ -116,6 +120,7 @@ def _parse(name: str, table: Mapping[str, Any]) -> Budget:
         history=tuple(float(value) for value in table.get("history", ())),
         why=table.get("why", ""),
         unit=table.get("unit", ""),
+        where_distributed=table.get("where_distributed"),
     )
 
 
@@ -138,7 +143,17 @@ def concerning(
         if set(budget.workloads) <= set(workloads)
         and "shoal" in sides
         and budget.against in (ABSOLUTE, *sides)
+        and (budget.where_distributed is None or "distributed" in sides)
     ]
+
+
+def _at_the_reference(budget: Budget, row: Row) -> float | None:
+    """The figure as it would be where `distributed` needs as much as the budget says."""
+    here = row.median("shoal")
+    if budget.where_distributed is None or here is None:
+        return here
+    other = row.median("distributed")
+    return here * budget.where_distributed / other if other else None
 
 
 def _measured(budget: Budget, row_by_reference: Mapping[str, Row]) -> float | None:
@@ -147,7 +162,7 @@ def _measured(budget: Budget, row_by_reference: Mapping[str, Row]) -> float | No
     if len(present) < len(found):
         return None
     if not budget.is_ratio:
-        return present[0].median("shoal")
+        return _at_the_reference(budget, present[0])
     compared = [row.compare("shoal", budget.against) for row in present]
     ratios = [item.ratio for item in compared if item is not None]
     return geometric_mean(ratios) if len(ratios) == len(compared) else None

@@ -36,7 +36,8 @@ it has renamed; where both are set, ours counts. Names that end in `-seconds` al
 as "500ms" or "5 minutes", those that end in `-bytes` texts such as "64MiB", and `False` or `None`
 turns off what may be off; so does 0, where a duration must be positive. A service reads its
 settings when it starts; a cluster hands those of its program to the processes that it starts. A
-misspelt name, and a value that makes no sense, are refused with a message.
+misspelt name below `shoal.`, and a value that makes no sense, are refused with a message; a
+misspelt name below `distributed.` changes nothing, and the log says so.
 
 `shoal config` shows every setting, its value, and which file or variable it comes from;
 `shoal config WORD` those with WORD in their name.

@@ -110,7 +110,7 @@ def test_a_worker_waits_for_the_scheduler_file_and_for_the_scheduler(start, tmp_
     scheduler = start("scheduler", "--port", "0", "--scheduler-file", file)
     address = scheduler.line()
     worker.line()
-    scheduler.signal(signal.SIGTERM)
+    scheduler.signal(signal.SIGINT)
     assert scheduler.end() == (0, "")
     assert worker.end() == (0, "")
 
@@ -281,12 +281,12 @@ def test_a_worker_that_dies_is_replaced_and_one_that_dies_again_and_again_is_giv
     assert "exit code 3" in said
 
 
-def test_workers_go_when_their_scheduler_does(start):
+def test_workers_go_when_somebody_ends_their_scheduler_by_ctrl_c(start):
     scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0")
     address = scheduler.line()
     worker = start("worker", "--nthreads", "1", DASK_SCHEDULER_ADDRESS=address)
     worker.line()
-    scheduler.signal(signal.SIGTERM)
+    scheduler.signal(signal.SIGINT)
     assert scheduler.end() == (0, "")
     assert worker.end() == (0, "")
 

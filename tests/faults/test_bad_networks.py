@@ -14,15 +14,21 @@ import pytest
 from shoal import Client, wait
 from tests.faults.kit.ends import length, until, whole
 from tests.faults.kit.limits import needs_networks
-from tests.faults.kit.networks import Network
 from tests.faults.kit.proxy import Proxy
-from tests.faults.kit.roles import Cast, free_port
+from tests.faults.kit.roles import Cast
+from tests.faults.standing_still import (
+    NBYTES,
+    PROGRESS_SECONDS_MAX,
+    SECONDS_MAX,
+    a_holder_behind_a_proxy,
+    cut_off,
+    seconds_to_use,
+    two_machines,
+    unreachable,
+)
 from tests.faults.table import of_fault
 
-NBYTES = 2_000_000
 FEW_NBYTES = 5_000
-SECONDS_MAX = 20.0
-PROGRESS_SECONDS_MAX = 15.0
 SILENCE_SECONDS = 2.0
 SILENCE = {"DASK_SHOAL__COMM__SILENCE_SECONDS": str(SILENCE_SECONDS)}
 
@@ -30,32 +36,9 @@ SILENCE = {"DASK_SHOAL__COMM__SILENCE_SECONDS": str(SILENCE_SECONDS)}
 # ---- a machine that is cut off
 
 
-@contextmanager
-def two_machines(stage: Path) -> Iterator[tuple[Client, Network, dict[str, str]]]:
-    """A scheduler here, a worker on each of two other machines; the workers' addresses by name."""
-    with Network("a", "b") as network, Cast(stage) as cast:
-        _, address = cast.scheduler(host=network.host, **SILENCE)
-        workers = {}
-        for name in ("a", "b"):
-            options = ("--name", name)
-            inside = {"host": network.address_of(name), "inside": network.inside(name)}
-            _, workers[name] = cast.worker(address, *options, **inside, **SILENCE)
-        with cast.client(address) as client:
-            yield client, network, workers
-            network.join("a")
-        assert cast.complaints("scheduler", "[Ww]orker") == []
-
-
 @needs_networks
 def test_what_a_worker_held_that_is_cut_off_is_computed_again_elsewhere(tmp_path: Path) -> None:
-    with two_machines(tmp_path) as (client, network, workers):
-        value = client.submit(whole, NBYTES, workers=[workers["a"]], allow_other_workers=True)
-        wait(value, timeout=SECONDS_MAX)
-        network.cut("a")
-        began_at = monotonic()
-        total = client.submit(length, value, workers=[workers["b"]])
-        assert total.result(timeout=2 * PROGRESS_SECONDS_MAX) == NBYTES
-        assert monotonic() - began_at < PROGRESS_SECONDS_MAX
+    assert cut_off(tmp_path, SILENCE) < PROGRESS_SECONDS_MAX
 
 
 @of_fault("F13")
@@ -63,7 +46,7 @@ def test_what_a_worker_held_that_is_cut_off_is_computed_again_elsewhere(tmp_path
 def test_a_worker_that_is_cut_off_is_given_up_in_time_and_comes_back_with_its_data(
     tmp_path: Path,
 ) -> None:
-    with two_machines(tmp_path) as (client, network, workers):
+    with two_machines(tmp_path, SILENCE) as (client, network, workers):
         value = client.submit(whole, NBYTES, workers=[workers["a"]], key="held")
         wait(value, timeout=SECONDS_MAX)
         network.cut("a")
@@ -132,35 +115,6 @@ def test_a_scheduler_that_has_vanished_is_noticed_by_worker_and_client(tmp_path:
 # ---- workers that do not reach each other
 
 
-@contextmanager
-def a_holder_behind_a_proxy(stage: Path) -> Iterator[tuple[Client, Proxy, str]]:
-    """Two workers, one of which peers reach by way of a proxy; and the address of the other."""
-    port = free_port()
-    with Cast(stage) as cast, Proxy(f"tcp://127.0.0.1:{port}") as proxy:
-        _, address = cast.scheduler()
-        place = ("--worker-port", str(port), "--contact-address", proxy.address)
-        cast.worker(address, "--no-nanny", *place)
-        _, reader = cast.worker(address, "--no-nanny")
-        with cast.client(address) as client:
-            yield client, proxy, reader
-            proxy.mend()
-        assert cast.complaints("[Ww]orker") == []
-
-
-def seconds_to_use(
-    client: Client, holder: str, reader: str, seconds_max: float, nbytes: int = NBYTES
-) -> float:
-    """How long it takes until a result of `holder` has been used where it is not."""
-    value = client.submit(whole, nbytes, workers=[holder], allow_other_workers=True, pure=False)
-    wait(value, timeout=SECONDS_MAX)
-    began_at = monotonic()
-    total = client.submit(
-        length, value, workers=[reader], allow_other_workers=True, pure=False
-    ).result(timeout=seconds_max)
-    assert total == nbytes
-    return monotonic() - began_at
-
-
 def test_a_peer_that_refuses_all_who_dial_costs_a_moment(tmp_path: Path) -> None:
     with a_holder_behind_a_proxy(tmp_path) as (client, proxy, reader):
         proxy.refuse()
@@ -171,11 +125,7 @@ def test_a_peer_that_refuses_all_who_dial_costs_a_moment(tmp_path: Path) -> None
 @pytest.mark.timeout(120)
 def test_a_peer_that_does_not_answer_costs_fifteen_seconds_at_most(tmp_path: Path) -> None:
     """It takes what is said, and does nothing."""
-    with a_holder_behind_a_proxy(tmp_path) as (client, proxy, reader):
-        assert seconds_to_use(client, proxy.address, reader, SECONDS_MAX) < SECONDS_MAX
-        proxy.set(proxy.back, is_swallowed=True)
-        seconds = seconds_to_use(client, proxy.address, reader, 4 * PROGRESS_SECONDS_MAX)
-        assert seconds < PROGRESS_SECONDS_MAX
+    assert unreachable(tmp_path) < PROGRESS_SECONDS_MAX
 
 
 def test_a_slow_link_takes_its_time_and_gives_the_right_result(tmp_path: Path) -> None:

@@ -2,48 +2,19 @@
 
 import logging
 import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from time import monotonic
 
 import dask
 import pytest
 
-from shoal import Client, LocalCluster, wait
-from tests.faults.kit.ends import length, whole
 from tests.faults.kit.tasks import hold_interpreter
+from tests.faults.standing_still import (
+    PROGRESS_SECONDS_MAX,
+    seconds_past_a_frozen_holder,
+    two_workers,
+)
 from tests.faults.table import of_fault
 
-NBYTES = 100_000
-PROGRESS_SECONDS_MAX = 15.0
 TTL_SECONDS = 2.0
-
-
-@contextmanager
-def two_workers() -> Iterator[Client]:
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
-def seconds_past_a_frozen_holder(client: Client) -> float:
-    """How long it takes to have a result whose input a frozen worker holds; it is thawed then."""
-    pid_by_address = client.run(os.getpid)
-    holder, reader = pid_by_address
-    value = client.submit(whole, NBYTES, workers=[holder], allow_other_workers=True, pure=False)
-    wait(value, timeout=PROGRESS_SECONDS_MAX)
-    assert client.who_has(value)[value.key] == (holder,)
-    os.kill(pid_by_address[holder], signal.SIGSTOP)
-    began_at = monotonic()
-    try:
-        total = client.submit(length, value, workers=[reader], pure=False)
-        assert total.result(timeout=2 * PROGRESS_SECONDS_MAX) == NBYTES
-        return monotonic() - began_at
-    finally:
-        os.kill(pid_by_address[holder], signal.SIGCONT)
 
 
 def test_what_a_frozen_worker_holds_is_computed_again_once_it_is_given_up(

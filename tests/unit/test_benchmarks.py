@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import report
+from benchmarks import report, yardstick
 from benchmarks.bench import Bench, check
 from benchmarks.budgets import (
     Budget,
@@ -224,6 +224,21 @@ def test_an_absolute_budget_is_a_ceiling_on_shoal() -> None:
     assert not Verdict(ceiling, 90.1).passed
     (found,) = judge([ceiling], [row(shoal=[80.0, 82.0, 500.0])])
     assert found.measured == 82.0
+
+
+def test_a_ceiling_that_is_of_one_machine_is_judged_as_if_there() -> None:
+    ceiling = budget(against="absolute", limit=40.0, where_distributed=1600.0)
+    (slow,) = judge([ceiling], [row(shoal=[70.0], distributed=[3200.0])])
+    (fast,) = judge([ceiling], [row(shoal=[30.0], distributed=[800.0])])
+    (alone,) = judge([ceiling], [row(shoal=[30.0])])
+    assert [slow.measured, fast.measured, alone.measured] == [35.0, 60.0, None]
+    assert concerning([ceiling], ["map_10k"], ["shoal"]) == []
+    assert concerning([ceiling], ["map_10k"], ["shoal", "distributed"]) == [ceiling]
+
+
+def test_the_yardstick_takes_time_and_says_how_slow_this_is() -> None:
+    assert yardstick.measure_us() > 0.0
+    assert yardstick.slowness([1.0, 2 * yardstick.REFERENCE_US, 99.0]) == 2.0
 
 
 def test_a_budget_on_several_figures_is_on_their_geometric_mean() -> None:

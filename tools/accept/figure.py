@@ -28,7 +28,7 @@ class Gate:
     name: str
     measure: Measure
     is_cheap: bool
-    """Under about ten seconds and without a network: part of every CI run."""
+    """Some seconds, without a network, and no test that CI runs anyway: part of every CI run."""
 
 
 class Gates:

@@ -29,19 +29,19 @@ def tests_pass(name: str, *arguments: str) -> Figure:
     return Figure(name, ", ".join(counts) or done.stdout[-300:], "all pass", passed)
 
 
-@GATES.register("first lines", cheap=True)
+@GATES.register("first lines")
 def first_lines() -> Figure:
     """Two tasks of a script, threads and processes, with and without the historical name."""
     return tests_pass("first lines", "tests/cluster/test_processes.py", "-k", "main_guard")
 
 
-@GATES.register("both faces", cheap=True)
+@GATES.register("both faces")
 def both_faces() -> Figure:
     """The same tests through the blocking and the asynchronous client."""
     return tests_pass("both faces", "tests/cluster/test_client.py")
 
 
-@GATES.register("hostile peers", cheap=True)
+@GATES.register("hostile peers")
 def hostile_peers() -> Figure:
     """Random bytes, slow handshakes, wrong tokens, replays, oversized frames."""
     return tests_pass("hostile peers", "tests/faults/test_hostile_peers.py")

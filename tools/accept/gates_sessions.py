@@ -1,12 +1,20 @@
-"""A scheduler that comes back: what is there is found, and nothing of it is computed again."""
+"""What is lost, and for how long, as a scheduler comes back and as a worker is silent."""
 
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from tools.accept.figure import GATES, Figure
+from tools.accept.gates_cluster import tests_pass
 
+JOURNAL = ("tests/faults/test_journals.py", "tests/cluster/test_journal.py")
 NRESULTS = 10_000
+THERE = {
+    "is frozen": "more than 55 s",
+    "is cut off": "29.6 s",
+    "does not answer a peer": "more than 100 s",
+}
+"""What was measured with the released `distributed` 2026.8.0, once each."""
 
 
 @GATES.register("a scheduler that is lost")
@@ -25,3 +33,25 @@ def scheduler_is_lost() -> Iterator[Figure]:
         f"{NRESULTS} right, none computed again",
         passed=ended.nright == NRESULTS and ended.nagain == 0 and not ended.said,
     )
+
+
+@GATES.register("a journal")
+def journal() -> Figure:
+    """Datasets and fired work outlive their client and their scheduler, both killed."""
+    return tests_pass("what outlives scheduler and client, by a journal", *JOURNAL)
+
+
+@GATES.register("standstills")
+def standstills() -> Iterator[Figure]:
+    """Others go on without a worker that is stopped, cut off or does not answer."""
+    from tests.faults.standing_still import PROGRESS_SECONDS_MAX, STANDSTILLS
+
+    for what, measure in STANDSTILLS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = measure(Path(folder))
+        yield Figure(
+            f"until there is progress when a worker {what}",
+            f"{seconds:.1f} s (distributed: {THERE[what]})",
+            f"<= {PROGRESS_SECONDS_MAX:.0f} s",
+            passed=seconds <= PROGRESS_SECONDS_MAX,
+        )

@@ -4,13 +4,13 @@ from tools.accept.figure import GATES, Figure
 from tools.accept.gates_cluster import tests_pass
 
 
-@GATES.register("second clients", cheap=True)
+@GATES.register("second clients")
 def second_clients() -> Figure:
     """A client in another process, of both faces: it shares, dies, and comes back."""
     return tests_pass("a second client shares, dies and comes back", SECOND)
 
 
-@GATES.register("versions", cheap=True)
+@GATES.register("versions")
 def versions() -> Figure:
     """Clients, workers and clusters of changed sources: they work, or one message says why not."""
     return tests_pass("other versions work, or one clear message", *VERSIONS)

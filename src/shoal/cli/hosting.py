@@ -99,7 +99,7 @@ async def _until_signal(work: Coroutine[Any, Any, None]) -> None:
         signals.append(number)
         if len(signals) > 1:  # what was asked to close does not: its processes see us go
             os._exit(128 + number)
-        task.cancel()
+        task.cancel(number)
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
@@ -113,6 +113,11 @@ async def _until_signal(work: Coroutine[Any, Any, None]) -> None:
             loop.remove_signal_handler(number)
     signal.signal(signal.SIGTERM, _end_at_once)
     atexit.register(signal.signal, signal.SIGTERM, signal.SIG_IGN)  # Python takes ours away soon
+
+
+def signal_of(cancelled: asyncio.CancelledError) -> int | None:
+    """Which signal has cancelled the work of `run`; None if it was something else."""
+    return cancelled.args[0] if cancelled.args else None
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:

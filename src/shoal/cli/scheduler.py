@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import signal
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -80,6 +82,9 @@ OPEN_PAGE: Final = (
 def scheduler(context: click.Context, /, **options: Any) -> None:
     """Run the scheduler until SIGINT or SIGTERM.
 
+    SIGINT (Ctrl-C) ends the cluster.  SIGTERM ends the scheduler alone: workers keep their results,
+    and they and the clients wait for a minute for one that is started in its place.
+
     Its address is the first line on stdout, so that a script may wait for it.  Clients and workers
     must hold its token: those of the same user on this host, or with the same home, find it by
     themselves; others are given SHOAL_TOKEN_FILE or the scheduler file.
@@ -142,7 +147,12 @@ async def _serve(
         with hosting.pid_file(pid_file), _scheduler_file(scheduler_file, service):
             for line in (service.address, *links):
                 click.echo(line)
-            await service.finished()
+            try:
+                await service.finished()
+            except asyncio.CancelledError as cancelled:
+                if hosting.signal_of(cancelled) == signal.SIGTERM:
+                    await service.step_down()
+                raise
 
 
 def _links(service: Any) -> list[str]:

@@ -1,6 +1,15 @@
 """Work that could run and does not is noticed, told once, and run."""
 
-from shoal.protocol.messages import TaskOptions
+from shoal.protocol.messages import (
+    Message,
+    RunTask,
+    TaskFinished,
+    TaskOptions,
+    WorkerHeartbeat,
+)
+from shoal.scheduler.machine.invariants import check
+from shoal.scheduler.machine.permanent_check import TASKS_LOOKED_AT
+from shoal.scheduler.model.entities import Worker
 from tests.scenes.scheduler.scene import Scene
 
 
@@ -57,3 +66,47 @@ def test_a_worker_without_anything_to_do_notes_nothing(scene: Scene) -> None:
     scene.finish("x")
     scene.heartbeat("a")
     assert not scene.machine.state.idle_since
+
+
+def leave_out(scene: Scene, key: str, needs: str) -> None:
+    """`key` is taken to wait for one input more than it does; it has all, and nobody notices."""
+    scene.submit(**{needs: [], key: [needs]})
+    scene.task(key).nwaiting += 1
+    worker, task, run = scene.run(needs)
+    said(scene, worker, TaskFinished(task, run, 10, 1.0, None, "builtins.list"))
+    assert scene.state(key) == "waiting"
+
+
+def said(scene: Scene, worker: Worker, message: Message) -> list[Message]:
+    """What a worker is told as it says this; whether all is in order is not looked at."""
+    scene.machine.receive_from_worker(worker, [message], scene.now)
+    return [each for peer, told in scene.machine.take_outgoing() if peer is worker for each in told]
+
+
+def looks_until_it_is_run(scene: Scene) -> int:
+    """How many signs of life it takes, a good second after each other."""
+    worker = scene.worker("a")
+    for nth in range(1, 6):
+        scene.now += 1.1
+        told = said(scene, worker, WorkerHeartbeat(memory_bytes=1))
+        if any(isinstance(each, RunTask) for each in told):
+            assert not list(check(scene.machine.state))
+            return nth
+    raise AssertionError("it is still left out")
+
+
+def test_inputs_that_were_miscounted_are_counted_anew(scene: Scene) -> None:
+    scene.workers("a")
+    leave_out(scene, "y", needs="x")
+    assert looks_until_it_is_run(scene) == 2  # by the first it has just become idle
+    [warning] = scene.machine.take_warnings()
+    assert warning.startswith("The task 'y' (waiting) could run")
+
+
+def test_who_was_left_out_behind_very_many_others_is_found_by_a_later_look(scene: Scene) -> None:
+    scene.workers("a", nthreads=TASKS_LOOKED_AT)
+    many = [f"kept-{index}" for index in range(TASKS_LOOKED_AT)]
+    scene.submit(**{key: [] for key in many})
+    scene.finish(*many)
+    leave_out(scene, "y", needs="x")
+    assert looks_until_it_is_run(scene) == 3

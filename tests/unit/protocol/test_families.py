@@ -283,7 +283,7 @@ def test_open_files_that_are_read_travel_as_where_they_are(tmp_path: Any) -> Non
 @pytest.mark.parametrize(
     "value",
     [b"ab", bytearray(b"ab"), array("d", [1.5]), array("I"), memoryview(b"abc"), memoryview(b"")],
-    ids=repr,
+    ids=["bytes", "bytearray", "doubles", "no integers", "view", "empty view"],
 )
 def test_memory_is_its_own_frame(value: Any) -> None:
     serialize = registry.dask_serialize.dispatch(type(value))

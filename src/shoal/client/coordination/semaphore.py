@@ -26,9 +26,9 @@ class Semaphore(Claimed):
     """What so many may hold at once, whichever clients and tasks of one cluster they are.
 
     A lease is held until it is released, or until the client that it was taken by goes: it never
-    ends by itself while its holder lives, and a worker that dies leaves none behind.  The object
-    may be made before there is a client, and be pickled: whoever uses it asks the client of the
-    task or context that it is used in.
+    ends by itself while its holder gives signs of life, and a worker that dies leaves none behind.
+    The object may be made before there is a client, and be pickled: whoever uses it asks the client
+    of the task or context that it is used in.
 
     Args:
         max_leases: how many may hold it; for all objects of one name the same.

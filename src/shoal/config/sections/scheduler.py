@@ -62,7 +62,8 @@ class Scheduler(Settings, frozen=True, kw_only=True):
     """The same for clients, whose processes can't be looked for."""
 
     pipe_seconds: Annotated[float, AtLeastZero] = 0.001
-    """Expected work kept at each worker beyond its saturation, so that short tasks don't starve."""
+    """Expected work kept for each thread of a worker beyond its saturation, so that short tasks
+    don't starve."""
 
     inline_bytes_max: Annotated[int, AtLeastZero] = KIB
     """Results up to this size travel with the message that reports them."""

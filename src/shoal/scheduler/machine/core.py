@@ -68,7 +68,8 @@ class Core:
         self.silence_due_at = 0.0  # before, no worker can have been silent for too long
         self.clients_due_at = inf  # before, no client can have been silent for too long
         self.silent_clients: list[Client] = []  # whose connections are to end
-        self.combed_at = 0.0  # when all tasks were last looked at for one that was left out
+        self.combed_at = 0.0  # when tasks were last looked at for one that was left out
+        self.combed_up_to = 0  # how many of them, in their order
         self.listening_since = 0.0  # without a break in which nobody could be heard
         self.late_seconds = 0.0  # by which time has come too late for what this step does
         self.nforgets_left = 0  # tasks that this step may still forget

@@ -13,6 +13,7 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.errors import WorkStandsStill
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.placing import first_of_backlog, update_load
+from shoal.scheduler.machine.waiting import count_missing_inputs
 from shoal.scheduler.machine.warning import warn
 from shoal.scheduler.model.entities import (
     MEMORY,
@@ -30,7 +31,7 @@ STILL_SECONDS: Final = 1.0
 """So long may a worker be idle while something is ready, as news travel and steps are put off."""
 
 TASKS_LOOKED_AT: Final = 1000
-"""Of those that are known, in one look; some 100 us."""
+"""Of those that are known, in one look, which goes on where the last one ended; some 100 us."""
 
 RECORDS_TOLD: Final = 20
 """Transitions of the task that are logged, the latest."""
@@ -90,7 +91,9 @@ def _find(core: Core, worker: Worker) -> Task | None:
     if core.now < core.combed_at + STILL_SECONDS:
         return None  # another idle worker has just asked
     core.combed_at = core.now
-    known = islice(state.tasks.values(), TASKS_LOOKED_AT)
+    first = core.combed_up_to if core.combed_up_to < len(state.tasks) else 0
+    core.combed_up_to = first + TASKS_LOOKED_AT  # of those after them, at the next look
+    known = islice(state.tasks.values(), first, core.combed_up_to)
     return next((one for one in known if _is_left_out(state, one)), None)
 
 
@@ -108,8 +111,7 @@ def _decide_anew(core: Core, task: Task, worker: Worker) -> None:
     if task.state == RELEASED:
         core.starting.append(task)
     elif task.state == WAITING:
-        task.nwaiting = 0
-        core.ready.append(task)
+        count_missing_inputs(core, task)
     update_load(core, worker)
     core.refill[worker] = None
 

@@ -86,11 +86,18 @@ class Membership:
         if self._stranding is not None:
             self._stranding.cancel()
 
-    async def dismiss_all(self, reason: str) -> None:
-        """Tell every peer to go; returns when all connections have ended."""
+    async def part_with_all(self, reason: str | None) -> None:
+        """Tell every peer to go; returns when all connections have ended.
+
+        Args:
+            reason: None: tell them nothing, so that they look for another scheduler.
+        """
         peers = [*self._peers.values(), *self._strangers]
         for peer in peers:
-            peer.send_away(reason)
+            if reason is None:
+                peer.connection.abort()
+            else:
+                peer.send_away(reason)
         await asyncio.gather(*(peer.connection.wait_closed() for peer in peers))
 
     def accept(self, connection: Any) -> None:

@@ -91,6 +91,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
     _starting: asyncio.Task[None] | None = None
     _preparing: asyncio.Task[None] | None = None  # for its end
     _closing: asyncio.Task[None] | None = None
+    _keeps_cluster = False  # at its end
 
     def __init__(
         self,
@@ -336,6 +337,15 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close(reason))
 
+    async def step_down(self) -> None:
+        """End, and leave the cluster to a scheduler that is started in this one's place.
+
+        Workers and clients are told nothing: they look for it as for one that died, as long as they
+        are set to, and workers keep what they hold.
+        """
+        self._keeps_cluster = True
+        await self.close("another one may take its place")
+
     async def prepare_to_close(self) -> None:
         """Have plugins do what they do before it closes, once.
 
@@ -373,7 +383,7 @@ class Scheduler(PluginHost, Operating, Named, Telling, Looks, SchedulerView):
         await self._close_page()
         await self.operations.close()
         await self._end_named()
-        await self.membership.dismiss_all(reason)
+        await self.membership.part_with_all(None if self._keeps_cluster else reason)
         await self.exchange.close()
         await self._listener.wait_closed()
         await self.hooks.call_and_wait("close", max(0.0, deadline - time.monotonic()))
