@@ -141,6 +141,44 @@ def test_a_full_disk_is_told_and_nobody_waits_for_it(path: str, monkeypatch, cap
     assert len(told) >= 2
 
 
+class SlowThenFull(FullDisk):
+    """Its first write takes until somebody lets it, and fails."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.pipe = os.pipe()
+
+    def _write(self, file, piece):
+        if self.is_full:
+            os.read(self.pipe[0], 1)
+        super()._write(file, piece)
+
+
+def test_whoever_waits_as_it_closes_is_told_that_it_is_not_written(
+    path: str, monkeypatch, caplog
+) -> None:
+    monkeypatch.setattr(service, "JournalFolder", SlowThenFull)
+
+    async def scenario() -> None:
+        async with Scheduler(protocol="inproc", journal=path) as scheduler:
+            async with Client(scheduler.address, asynchronous=True) as client:
+                publishing = asyncio.ensure_future(client.publish_dataset(1, name="n"))
+                journal = scheduler._journaling
+                await until(lambda: journal._is_busy)
+                closing = asyncio.ensure_future(scheduler.close())
+                await until(lambda: journal._is_over)
+                os.write(journal.folder.pipe[1], b"go on")
+                await closing
+                await asyncio.wait([publishing])
+            for descriptor in journal.folder.pipe:
+                os.close(descriptor)
+
+    with caplog.at_level(logging.WARNING, "shoal"):
+        asyncio.run(scenario())
+    said = [record for record in caplog.records if "has stopped" in record.getMessage()]
+    assert {record.name for record in said} == {"shoal.scheduler", "shoal.client"}
+
+
 class StuckDisk(JournalFolder):
     """Never comes back from a write, until it is let go of."""
 

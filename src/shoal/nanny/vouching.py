@@ -73,6 +73,9 @@ class Vouching:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._saying is not None:
+            self._saying.cancel()
+            self._saying = None
 
     def _vouch(self, process: Process, again_seconds: float) -> None:
         """A sign of life is late: say that the process lives if it does, again and again."""
@@ -81,6 +84,8 @@ class Vouching:
             return
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(again_seconds, self._vouch, process, again_seconds)
+        if self._saying is not None and not self._saying.done():
+            return  # the scheduler is hard to reach
         if process.pid is not None and is_executing(process.pid):
             self._saying = loop.create_task(self._say(process.address, process.pid))
 

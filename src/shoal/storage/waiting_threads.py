@@ -77,8 +77,16 @@ class WaitingThreads:
         thread.start()
         self._threads.append(thread)
 
-    async def do(self, function: Callable[[], Any], seconds: float) -> Any:
+    async def do(
+        self,
+        function: Callable[[], Any],
+        seconds: float,
+        late: Callable[[Any], object] | None = None,
+    ) -> Any:
         """Have it done, and wait for it so long.
+
+        Args:
+            late: gets what is returned once nobody waits for it any more.
 
         Raises:
             TimeoutError: it has not come back by then.
@@ -90,7 +98,7 @@ class WaitingThreads:
             if not done.done():
                 done.set_result((value, error))  # a future refuses some kinds of errors
 
-        work = self.begin(function, then, seconds)
+        work = self.begin(function, then, seconds, late)
         try:
             value, error = await done
         finally:

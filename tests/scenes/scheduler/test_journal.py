@@ -335,6 +335,19 @@ def test_workers_are_waited_for_however_late_the_first_of_them_comes(scene: Scen
     assert sorted(later.take()) == ["a: adopt x", "b: run y #1"]
 
 
+def test_who_stays_away_is_waited_for_by_one_life_only(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.submit(x=[])
+    publish(scene, "n", "x")
+    later = scene.after_a_crash()
+    later.syncs_at_once = True
+    later.come_back("b")
+    assert later.take() == []
+    later.advance(5)
+    assert later.take() == ["b: run x #1"]
+    assert list(written(later).workers) == ["tcp://b:1"]
+
+
 def test_a_client_that_is_back_says_nothing_twice(scene: Scene) -> None:
     scene.workers("a")
     scene.submit(x=[], y=["x"])

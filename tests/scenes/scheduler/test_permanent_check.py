@@ -68,6 +68,22 @@ def test_a_worker_without_anything_to_do_notes_nothing(scene: Scene) -> None:
     assert not scene.machine.state.idle_since
 
 
+def test_what_this_very_step_is_about_to_run_was_not_left_out(scene: Scene) -> None:
+    """The worker was seen idle before the chain came, and says that x is done and that it lives."""
+    scene.workers("a")
+    scene.submit(w=[])
+    scene.finish("w")
+    scene.machine.state.idle_since[scene.worker("a")] = scene.now
+    scene.submit(x=[], y=["x"])
+    scene.now += 2.0
+    _, task, run = scene.run("x")
+    done = TaskFinished(task, run, 10, 1.0, None, "builtins.list")
+    scene.take()
+    scene.from_worker("a", done, WorkerHeartbeat(memory_bytes=1))
+    assert "a: run y #1" in scene.take()
+    assert not scene.warnings
+
+
 def leave_out(scene: Scene, key: str, needs: str) -> None:
     """`key` is taken to wait for one input more than it does; it has all, and nobody notices."""
     scene.submit(**{needs: [], key: [needs]})

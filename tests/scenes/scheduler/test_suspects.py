@@ -4,8 +4,10 @@ import ast
 
 import pytest
 
+from shoal.protocol.membership import Closing, RetireWorkers
 from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
 from shoal.protocol.placement import ExplainTasks
+from shoal.scheduler.policies.retirement import workers_to_close
 from tests.scenes.scheduler.scene import Scene
 
 ON_A = TaskOptions(workers=["a"], allow_other_workers=True)
@@ -245,3 +247,55 @@ def test_all_may_be_suspect_and_come_back(scene: Scene) -> None:
     scene.heartbeat("a")
     assert scene.state("x") == "memory"
     assert scene.state("y") == "processing"
+
+
+def test_what_runs_there_again_counts_and_what_ran_before_does_not(scene: Scene) -> None:
+    """The worker throws the older one's result away, as it has the newer run."""
+    scene.workers("a")
+    scene.submit(x=[])
+    fall_silent(scene)
+    scene.heartbeat("a")
+    assert scene.take() == ["a: run x #1", "a: recall x #1", "a: run x #2"]
+    scene.finish("x", on="a", nth=1)
+    assert scene.state("x") == "processing"
+    assert scene.take() == []
+    scene.finish("x", on="a", nth=2)
+    assert scene.take() == ["c: x in memory at a"]
+
+
+def test_a_suspect_that_retires_keeps_what_waits_for_it(scene: Scene) -> None:
+    scene.workers("a")
+    scene.scatter("v")
+    scene.holds("a", "v")
+    scene.workers("b")
+    fall_silent(scene, "b")
+    scene.submit(z=["v"])
+    scene.take()
+    scene.call(RetireWorkers, workers=["a"])
+    assert scene.take() == []
+    assert scene.state("v") == "waiting"
+    scene.heartbeat("a")
+    assert "b: copy v from a" in scene.take()
+    scene.holds("b", "v")
+    assert "a: shut down: it was retired" in scene.take()
+    assert scene.state("v") == "memory"
+
+
+def test_a_suspect_is_not_chosen_to_be_closed_though_it_has_nothing(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[])
+    scene.finish("x")
+    scene.workers("b", "c")
+    fall_silent(scene, "b", "c")
+    assert scene.worker("a").nbytes == 0
+    chosen = workers_to_close(scene.machine.state.workers.values(), Closing(n=1))
+    assert [worker.name for worker in chosen] in (["b"], ["c"])
+
+
+def test_an_actor_that_was_being_made_is_blamed_once_for_one_death(scene: Scene) -> None:
+    scene.workers("a")
+    scene.submit(x=[], options=TaskOptions(actor=True))
+    scene.workers("b")
+    fall_silent(scene, "b")
+    scene.lose("a")
+    assert scene.task("x").blame == 1

@@ -9,13 +9,23 @@ from pathlib import Path
 import pytest
 
 from shoal.ids import Epoch, JournalId, Key
-from shoal.protocol.journal import DatasetGone, DatasetWritten, Entry, TasksForgotten
+from shoal.protocol.journal import (
+    CodeWritten,
+    DatasetGone,
+    DatasetWritten,
+    Entry,
+    TasksForgotten,
+    TasksKept,
+    TasksWritten,
+)
+from shoal.protocol.messages import TaskOptions
 from shoal.protocol.records import MAGIC, read_records, to_record
 from shoal.scheduler.model.journaled import Journaled
 from shoal.scheduler.shell.errors import (
     JournalInUse,
     JournalNotPrivate,
     JournalOfAnother,
+    JournalUnreliable,
     JournalUnusable,
 )
 from shoal.scheduler.shell.journal_folder import JournalFolder
@@ -191,11 +201,93 @@ def test_a_disk_that_fails_leaves_what_was_there(path: str) -> None:
     with pytest.raises(OSError, match="No space"):
         folder.append(published("b"))
     assert file_of(path).stat().st_size == nbytes
-    folder.room, folder.syncs = 1 << 40, False
-    with pytest.raises(OSError, match="Input/output"):
-        folder.append(published("b"))
     folder.close()
     assert found(path) == ["a"]
+
+
+def test_nothing_follows_what_could_not_be_written(path: str) -> None:
+    """It may refer to that, and would be all that the next scheduler has of it."""
+    folder, _ = begin(path, BadDisk)
+    folder.append(published("a"))
+    folder.syncs = False
+    with pytest.raises(OSError, match="Input/output"):
+        folder.append(published("b"))
+    folder.syncs = True
+    with pytest.raises(OSError, match="Input/output"):
+        folder.append(published("c"))
+    assert isinstance(folder.failure, OSError)
+    folder.close()
+    assert found(path) == ["a"]
+
+
+def test_a_file_that_is_not_as_it_was_written_is_not_written_anew(path: str) -> None:
+    folder, _ = begin(path)
+    folder.append(published("a"))
+    at = file_of(path).stat().st_size
+    folder.append(published("b"))
+    with file_of(path).open("r+b") as file:
+        file.seek(at + 30)
+        file.write(b"!")
+    with pytest.raises(JournalUnreliable, match=f"behind its first {at:,} bytes"):
+        folder.compact()
+    folder.close()
+    assert sorted(os.listdir(path)) == ["journal", "journal.damaged-1", "lock"]
+    assert found(path) == ["a"]
+
+
+def test_a_name_that_the_disk_may_not_keep_is_no_journal_to_go_on_with(path: str) -> None:
+    class ForgetsNames(JournalFolder):
+        forgets = False
+
+        def _sync(self, file: int) -> None:
+            if self.forgets and stat.S_ISDIR(os.fstat(file).st_mode):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            super()._sync(file)
+
+    folder, _ = begin(path, ForgetsNames)
+    folder.append(published("a"))
+    folder.forgets = True
+    with pytest.raises(JournalUnreliable, match="does not keep its name: input/output error"):
+        folder.compact()
+    folder.close()
+    unopened = ForgetsNames(path)
+    unopened.forgets = True
+    with pytest.raises(JournalUnusable, match="does not keep its name"):
+        unopened.open()
+    assert found(path) == ["a"]
+
+
+def test_what_refers_to_what_is_not_there_is_left_out_and_told(path: str, caplog) -> None:
+    tasks = TasksWritten(
+        numbers=[JournalId(1), JournalId(2), JournalId(3)],
+        keys=[Key("whole"), Key("no-code"), Key("needs-it")],
+        codes=[JournalId(1), JournalId(2), JournalId(1)],
+        arguments=[b"", b"", b""],
+        dependencies=[[], [], [JournalId(2)]],
+        prefixes=["f"],
+        prefix_indices=[0, 0, 0],
+        options=[TaskOptions()],
+        option_indices=[0, 0, 0],
+    )
+    folder, _ = begin(path)
+    kept = TasksKept([JournalId(1), JournalId(2), JournalId(3)])
+    folder.append([CodeWritten(JournalId(1), b"f"), tasks, kept])
+    folder.close()
+    with caplog.at_level(logging.ERROR, "shoal.scheduler"):
+        folder, journaled = begin(path)
+    folder.close()
+    assert [task.key for task in journaled.tasks.values()] == ["whole"]
+    assert list(journaled.detached) == [1]
+    assert "2 tasks of the journal" in caplog.text
+    assert found(path) == []
+
+
+def test_forks_that_have_it_open_do_not_keep_it_from_others(path: str) -> None:
+    folder, _ = begin(path)
+    lock = os.dup(folder._lock)  # what a fork has: another number for the same open file
+    folder.close()
+    assert found(path) == []
+    os.close(lock)
 
 
 def test_a_disk_that_is_full_from_the_start_is_an_error_and_harms_nothing(path: str) -> None:

@@ -185,7 +185,8 @@ def next_demanded(
     Args:
         look: at those that certain workers may meet, of earlier calls in the same step.
         before: only tasks more urgent than this priority.
-        near: who has room, for what any worker may run; None: whoever was sent the least.
+        near: who has room, for what any worker may run, unless somebody is idle; None: whoever was
+            sent the least.
     """
     state, limits = core.state, core.state.limits
     has_room = True
@@ -262,7 +263,9 @@ def _any_for(core: Core, task: Task, demand: Demand, near: Worker | None) -> Wor
     if _is_odd(core, task):
         able = able_workers(demand, core.state.workers.values(), {})
         return _best_of(core, task, demand, able, {})
-    emptiest = near or core.state.open.lowest()
+    emptiest = core.state.open.lowest()
+    if near is not None and (emptiest is None or emptiest.nsent or not near.nsent):
+        emptiest = near  # else it would be recalled for the idle one, and come back, again and again
     if emptiest is None:
         return None
     chosen = core.placement.choose(task, emptiest, core.now)

@@ -295,6 +295,8 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
     task.run = worker.newest_run = core.new_run()
     if task.prefix.weighs:
         weigh(core, task, worker)
+    if worker.forfeited:
+        _forget_forfeited(worker, task)
     options = task.options
     if options.resources or options.limits:
         claim(core, worker, task.run, task)
@@ -324,6 +326,12 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
     if options.executor:
         run = RunTaskIn(**asdict(run), executor=options.executor)
     core.to_worker(worker, run)
+
+
+def _forget_forfeited(worker: Worker, task: Task) -> None:
+    """The worker throws away what an older run of the task gives: that counts no more."""
+    for run in [run for run, taken in worker.forfeited.items() if taken is task]:
+        del worker.forfeited[run]
 
 
 def _input(dependency: Task, worker: Worker, ways: Ways) -> TaskId | Input:

@@ -265,8 +265,13 @@ def note_worker(core: Core, worker: Worker) -> None:
 
 def note_gone(core: Core, worker: Worker) -> None:
     """Nobody to be waited for."""
+    note_all_gone(core, [worker.address])
+
+
+def note_all_gone(core: Core, addresses: list[str]) -> None:
+    """The same of several, who may never have come in this life."""
     if core.state.journal is not None:
-        core.state.journal.entries.append(WorkersChanged([], [worker.address]))
+        core.state.journal.entries.append(WorkersChanged([], addresses))
 
 
 def journal_is_complete(state: SchedulerState) -> Iterator[str]:

@@ -40,8 +40,11 @@ RECORDS_TOLD: Final = 20
 def notice_idle(core: Core, worker: Worker) -> None:
     """A worker gave a sign of life: whether it should have something to do.
 
-    Cost: O(1), unless it was idle before while something was ready: then O(`TASKS_LOOKED_AT`).
+    Cost: O(1), unless it was idle before while something was ready: then a look at
+    `TASKS_LOOKED_AT`, and 10 ns for each task that earlier looks have been at.
     """
+    if core.ready or core.starting:
+        return  # this step has not decided yet
     state = core.state
     if worker.nsent or not worker.takes_work or not _is_any_ready(state, worker):
         if state.idle_since:
@@ -67,7 +70,7 @@ def _is_any_ready(state: SchedulerState, worker: Worker) -> bool:
     if state.recovery is not None and state.recovery.holds_back:
         return False
     if worker.backlog or state.has_unsent or state.unplaced:
-        return bool(worker.backlog)
+        return first_of_backlog(worker) is not None
     ntasks = state.ntasks
     if ntasks[QUEUED]:
         return True

@@ -1,9 +1,9 @@
 """A scheduler that has come back gives out no run before those who may have the results are here.
 
 The first who comes from another epoch begins it, or the first worker, if a journal tells of those
-that were there.  It lasts until these are registered, and the workers that clients name as they
-come back; some seconds at most.  Placing and filling ask; one place
-decides.
+that were there.  Runs are given out once these are registered, and the workers that clients name as
+they come back, or some seconds have passed; what nobody has brought by then is hoped for no longer.
+Placing and filling ask; one place decides.
 """
 
 from collections.abc import Iterable
@@ -13,6 +13,7 @@ from shoal.protocol.exceptions import to_failure
 from shoal.protocol.keys import to_text
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.handlers import Handlers
+from shoal.scheduler.machine.journaling import note_all_gone
 from shoal.scheduler.machine.waiting import fail
 from shoal.scheduler.model.entities import RELEASED, Client, Task, Worker
 from shoal.scheduler.model.orphans import Recovery
@@ -93,8 +94,18 @@ def end_if_due(core: Core) -> None:
         return
     core.state.recovery = None
     core.state.has_recovered = True
+    _forget_those_who_stayed_away(core)
     _go_on(core)
     _give_up_hope(core)
+
+
+def _forget_those_who_stayed_away(core: Core) -> None:
+    """The life after this one need not wait for them as well."""
+    heirlooms = core.state.heirlooms
+    addresses = [each for each in heirlooms.workers if each not in core.state.workers]
+    heirlooms.workers = {}
+    if addresses:
+        note_all_gone(core, addresses)
 
 
 def _go_on_if_all_came(core: Core, recovery: Recovery) -> None:

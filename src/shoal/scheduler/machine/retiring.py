@@ -206,9 +206,14 @@ def _go_on(core: Core, worker: Worker) -> None:
 
 
 def _awaits_value(core: Core, worker: Worker) -> bool:
-    """Whether a value is on its way to it from a client.  Cost: O(awaited values)."""
+    """Whether a value is on its way to it from a client, or waits until it is heard again.
+
+    Cost: O(awaited values).
+    """
     scattering = core.state.scattering.values()
-    return any(worker in takers for brought in scattering for takers in brought.values())
+    return worker in core.state.withheld.values() or any(
+        worker in takers for brought in scattering for takers in brought.values()
+    )
 
 
 def _let_go(core: Core, worker: Worker, call: RetireCall) -> None:

@@ -306,10 +306,14 @@ class SchedulerMachine:
         """Carry out all that became due, until nothing is."""
         core = self._core
         self._carry_out(core)
-        if core.state.keepers and let_go_of_ended(core):
-            settle_needs(core)
-        while core.attended:
-            self._carry_out(core)
+        while True:
+            has_let_go = bool(core.state.keepers) and let_go_of_ended(core)
+            if has_let_go:
+                settle_needs(core)
+            if core.attended:
+                self._carry_out(core)
+            elif not has_let_go:
+                break
         for worker in list(core.freeing):
             core.say_what_to_free(worker)
         journal = core.state.journal

@@ -41,7 +41,7 @@ def suspect(core: Core, worker: Worker) -> None:
     """Nothing was heard of it for too long: go on without it.  Cost: as if it had gone."""
     state = core.state
     silence = Silence(core.now)
-    silence.accused = suspects(worker)
+    silence.accused = [task for task in suspects(worker) if not task.options.actor]
     worker.silence = silence
     for task in list(worker.processing):
         if task.options.actor:
@@ -103,7 +103,6 @@ def lose_for_good(core: Core, worker: Worker, reason: str, *, expected: bool) ->
     silence = worker.silence
     if silence is None:
         return
-    worker.silence = None
     for task, keeper in list(core.state.withheld.items()):
         if keeper is worker:
             del core.state.withheld[task]
@@ -114,6 +113,7 @@ def lose_for_good(core: Core, worker: Worker, reason: str, *, expected: bool) ->
             blame(core, task, worker)
             if is_hopeless(core, task, worker):
                 _fail(core, task, worker, reason)
+    worker.silence = None
 
 
 def _fail(core: Core, task: Task, worker: Worker, reason: str) -> None:

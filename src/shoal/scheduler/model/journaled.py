@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from shoal.ids import Epoch, JournalId, Key
 from shoal.protocol.journal import (
+    NO_CODE,
     OPEN,
     CodeWritten,
     DatasetGone,
@@ -79,7 +80,7 @@ class Journaled:
         self.take(entries)
 
     def take(self, entries: Iterable[Entry]) -> None:
-        """Some more was written.  What refers to something unknown changes nothing."""
+        """Some more was written.  What is said of tasks that are unknown changes nothing."""
         for entry in entries:
             _TAKEN[type(entry)](self, entry)
 
@@ -121,9 +122,25 @@ class Journaled:
                 found[number] = None
         return list(found)
 
-    def prune(self) -> None:
-        """Leave only what something that is kept needs."""
-        self.tasks = {number: self.tasks[number] for number in self.ordered(self.roots())}
+    def prune(self) -> int:
+        """Leave only what something that is kept needs, and of that what can be computed.
+
+        Returns:
+            How many tasks can't, since something is missing that was written before them.
+        """
+        whole: dict[JournalId, JournaledTask] = {}
+        numbers = self.ordered(self.roots())
+        for number in numbers:
+            task = self.tasks[number]
+            has_code = task.code == NO_CODE or task.code in self.codes
+            if has_code and all(each in whole for each in task.dependencies):
+                whole[number] = task
+        self.tasks = whole
+        if len(whole) < len(numbers):
+            for kept in (self.detached, *(each.kept for each in self.datasets.values())):
+                for number in [each for each in kept if each not in whole]:
+                    del kept[number]
+        return len(numbers) - len(whole)
 
     def entries(self) -> Iterator[Entry]:
         """The shortest journal that says the same.  Cost: O(all)."""

@@ -1,6 +1,7 @@
 """Which tasks wait for what clients agree on by name, and who has it?  In lines for people."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -27,7 +28,7 @@ class Blocked:
     def __init__(self, state: SchedulerState, now: float) -> None:
         self._state = state
         self._now = now
-        self._waits: dict[str, list[str]] | None = None  # by key of the task
+        self._waits: dict[str, list[Callable[[], str]]] | None = None  # by key of the task
 
     def lines(self, key: Key) -> list[str]:
         """W10: what the task of this key waits for as it runs; nothing if it does not.
@@ -39,52 +40,46 @@ class Blocked:
             for by, line in islice(self._all(), CLAIMS_LOOKED_AT):
                 if by:
                     self._waits.setdefault(by, []).append(line)
-        return self._waits.get(key, [])
+        return [line() for line in self._waits.get(key, [])]
 
-    def _all(self) -> Iterator[tuple[str, str]]:
-        """Whoever waits for anything, and a line about it."""
+    def _all(self) -> Iterator[tuple[str, Callable[[], str]]]:
+        """Whoever waits for anything, and what makes a line about it."""
         state = self._state
         for name, lock in state.locks.items():
             for standing in lock.waiting.values():
-                yield standing.by, self._on_lock(name, lock, standing)
+                yield standing.by, partial(self._on_lock, name, lock, standing)
         for joint in state.joints.claims.values():
             if not joint.holding:
-                yield joint.standing.by, self._on_joint(joint)
+                yield joint.standing.by, partial(self._on_joint, joint)
         for name, event in state.events.items():
             for standing in event.waiting.values():
-                yield standing.by, f"{self._waited(standing)} {_called('event', name)}"
+                yield standing.by, partial(self._on, standing, "", "event", name, "")
         for name, queue in state.queues.items():
             for putting in queue.putting.values():
-                standing = putting.standing
+                has = f", which has all {queue.size_max} values that it may have"
                 yield (
-                    standing.by,
-                    (
-                        f"{self._waited(standing)} room in {_called('queue', name)}, which "
-                        f"has all {queue.size_max} values that it may have"
-                    ),
+                    putting.standing.by,
+                    partial(self._on, putting.standing, "room in ", "queue", name, has),
                 )
             for taking in queue.taking.values():
-                standing = taking.standing
+                has = f", which has {len(queue.items)} of the {taking.nvalues} that it takes"
                 yield (
-                    standing.by,
-                    (
-                        f"{self._waited(standing)} values in {_called('queue', name)}, "
-                        f"which has {len(queue.items)} of the {taking.nvalues} that it takes"
-                    ),
+                    taking.standing.by,
+                    partial(self._on, taking.standing, "values in ", "queue", name, has),
                 )
         for name, variable in state.variables.items():
             for standing in variable.waiting.values():
-                yield (
-                    standing.by,
-                    (f"{self._waited(standing)} a value of {_called('variable', name)}"),
-                )
+                yield standing.by, partial(self._on, standing, "a value of ", "variable", name, "")
+
+    def _on(self, standing: Standing, part: str, kind: str, name: str, has: str) -> str:
+        return f"{self._waited(standing)} {part}{_called(kind, name)}{has}"
 
     def _on_lock(self, name: str, lock: Lock, standing: Standing) -> str:
         if lock.leases_max == 1:
             what = _called("lock", name)
         else:
             what = f"one of the {lock.leases_max} leases of {_called('semaphore', name)}"
-        return f"{self._waited(standing)} {what}, {self._had_by(lock.held.items())}"
+        return f"{self._waited(standing)} {what}, {self._had_by(lock.held)}"
 
     def _on_joint(self, joint: Joint) -> str:
         """Those that are first in line for the names, and hold them."""
@@ -96,14 +91,13 @@ class Blocked:
                 held[first] = joints.claims[first].standing
         names = ", ".join(repr(to_text(Key(name))) for name in joint.names[:NAMED_MAX])
         what = f"{joint.count} of the locks {names} together"
-        return f"{self._waited(joint.standing)} {what}, {self._had_by(held.items())}"
+        return f"{self._waited(joint.standing)} {what}, {self._had_by(held)}"
 
-    def _had_by(self, held: Iterable[tuple[Claim, Standing]]) -> str:
-        holders = list(held)
-        names = [self._holder(*one) for one in holders[:NAMED_MAX]]
+    def _had_by(self, held: Mapping[Claim, Standing]) -> str:
+        names = [self._holder(*one) for one in islice(held.items(), NAMED_MAX)]
         if not names:
             return "which others wait for as well"
-        more = len(holders) - len(names)
+        more = len(held) - len(names)
         return f"held by {', '.join(names)}{f' and {more} more' if more else ''}"
 
     def _holder(self, claim: Claim, standing: Standing) -> str:

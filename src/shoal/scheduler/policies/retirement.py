@@ -108,7 +108,7 @@ def workers_to_close(
 
     They are told apart by groups, which go or stay as a whole: those with one that is kept stay,
     and so do those where a task has seceded, or an actor lives, since what these have done would be
-    lost.
+    lost; and those with a suspect, of which nobody knows what it has.
     Unless it is said how many, workers go as long as those that are left have `memory_ratio` (2)
     times the memory that results take.
 
@@ -126,7 +126,10 @@ def workers_to_close(
     free = [
         group
         for group in groups.values()
-        if not any(w.address in kept or w.has_long_running or w.actors for w in group)
+        if not any(
+            w.address in kept or w.has_long_running or w.actors or w.silence is not None
+            for w in group
+        )
     ]
     idle = [group for group in free if not any(w.processing for w in group)]
     busy = [group for group in free if any(w.processing for w in group)]

@@ -188,7 +188,49 @@ class JournalDamaged(ShoalError):
         )
 
 
-class JournalStopped(ShoalError):
+class JournalIncomplete(ShoalError):
+    """Tasks of a journal refer to what is not in it.  Logged, never raised."""
+
+    def __init__(self, folder: str, ntasks: int) -> None:
+        super().__init__(folder, ntasks)
+        self.folder, self.ntasks = folder, ntasks
+
+    def __str__(self) -> str:
+        tasks = "A task" if self.ntasks == 1 else f"{self.ntasks} tasks"
+        return (
+            f"{tasks} of the journal in {self.folder} can't be restored, as what is needed to "
+            "compute them is not in it: a disk has lost it. Datasets that they were part of lack "
+            "them. The scheduler goes on with the rest; look after the disk."
+        )
+
+
+class JournalUnreliable(ShoalError):
+    """A running scheduler's journal may not be what it has written: it is not gone on with."""
+
+    def __init__(
+        self, folder: str, nbytes: int = 0, beside: str = "", error: OSError | None = None
+    ) -> None:
+        """`nbytes`: that are as they were written; `beside`: the name that the file has as well;
+        or the `error` of making it safe that another file has its name."""
+        super().__init__(folder, nbytes, beside, error)
+        self.folder, self.nbytes, self.beside, self.error = folder, nbytes, beside, error
+
+    @property
+    def why(self) -> str:
+        """As a clause."""
+        if self.error is not None:
+            reason = (self.error.strerror or str(self.error)).lower()
+            return f"it was written anew, and the disk does not keep its name: {reason}"
+        return (
+            f"behind its first {self.nbytes:,} bytes it is not as it was written, by a fault of "
+            f"the disk or by somebody else; it is kept as {self.beside}"
+        )
+
+    def __str__(self) -> str:
+        return f"The journal in {self.folder} can't be relied upon: {self.why}."
+
+
+class JournalGivenUp(ShoalError):
     """Nothing can be written to the journal any more.  Logged, never raised."""
 
     def __init__(self, folder: str, why: str) -> None:

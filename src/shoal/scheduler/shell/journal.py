@@ -2,7 +2,7 @@
 
 While the disk writes, what further steps leave gathers, and is the next record: so what the disk
 takes for each sync is shared by all that came meanwhile, and nobody waits for a timer.  The loop
-never waits for the disk.
+does not wait for the disk, but for a second at its end.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import asyncio
 import logging
 from typing import Final
 
+from shoal.protocol.detached import JournalStopped
 from shoal.protocol.journal import Entry
 from shoal.protocol.messages import Message
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client
-from shoal.scheduler.shell.errors import JournalStopped
+from shoal.scheduler.shell.errors import JournalGivenUp, JournalUnreliable
 from shoal.scheduler.shell.journal_folder import JournalFolder
 from shoal.scheduler.shell.stepping import Stepping
 from shoal.storage.waiting_threads import WaitingThreads
@@ -25,6 +26,8 @@ logger = logging.getLogger("shoal.scheduler")
 OPEN_SECONDS_MAX: Final = 600.0
 COMPACT_SECONDS_MAX: Final = 600.0
 CLOSE_SECONDS_MAX: Final = 10.0
+CLOSE_COMPACTING_SECONDS_MAX: Final = 60.0
+"""Where the file is being written anew just then."""
 JOIN_SECONDS_MAX: Final = 1.0
 
 
@@ -46,6 +49,7 @@ class Journaling:
         self._held: list[tuple[Client, Message]] = []  # to be said once that is on disk
         self._said_next: list[tuple[Client, Message]] = []  # once what is being written is
         self._is_busy = False  # the disk
+        self._is_compacting = False
         self._is_over = False
 
     async def begin(self) -> None:
@@ -57,7 +61,9 @@ class Journaling:
         """
         self._threads = WaitingThreads("shoal-scheduler-journal", 1)
         try:
-            journaled, epoch = await self._threads.do(self.folder.open, OPEN_SECONDS_MAX)
+            journaled, epoch = await self._threads.do(
+                self.folder.open, OPEN_SECONDS_MAX, lambda _: self.folder.close()
+            )
         except BaseException:
             self._is_over = True
             self._end_thread()
@@ -95,14 +101,21 @@ class Journaling:
             try:
                 if entries:
                     folder.append(entries)
+                elif folder.failure is not None:  # of what was under way
+                    raise folder.failure
             finally:
                 folder.close()
 
+        seconds = CLOSE_COMPACTING_SECONDS_MAX if self._is_compacting else CLOSE_SECONDS_MAX
+        held = [*self._said_next, *self._held]
         try:
-            await self._threads.do(finish, CLOSE_SECONDS_MAX)
+            await self._threads.do(finish, seconds)
         except Exception as error:
-            logger.critical("%s", JournalStopped(folder.path, _why(error)))
-        self._say_all([*self._said_next, *self._held])
+            why = _why(error)
+            logger.critical("%s", JournalGivenUp(folder.path, why))
+            told = dict.fromkeys(client for client, _ in held)  # they wait for what is not written
+            self._say_all([(client, JournalStopped(why)) for client in told])
+        self._say_all(held)
         self._end_thread()
 
     def _write(self) -> None:
@@ -132,13 +145,13 @@ class Journaling:
         self._say()
         if self.folder.is_due:
             assert self._threads is not None
-            self._is_busy = True
+            self._is_busy = self._is_compacting = True
             self._threads.begin(self.folder.compact, self._compacted, COMPACT_SECONDS_MAX)
         elif self._entries or self._held:
             self._write()
 
     def _compacted(self, _: None, error: BaseException | None) -> None:
-        self._is_busy = False
+        self._is_busy = self._is_compacting = False
         if self._is_over:
             return
         if isinstance(error, OSError) and not isinstance(error, TimeoutError):
@@ -164,7 +177,7 @@ class Journaling:
         """Go on without a journal, and let nobody wait for it."""
         self._is_over = True
         why = _why(error)
-        logger.critical("%s", JournalStopped(self.folder.path, why))
+        logger.critical("%s", JournalGivenUp(self.folder.path, why))
         self._stepping.journal = None
         self._stepping.step(self._machine.stop_journal, why, self._stepping.now())
         self._say_all([*self._said_next, *self._held])
@@ -180,6 +193,8 @@ class Journaling:
 
 
 def _why(error: BaseException) -> str:
+    if isinstance(error, JournalUnreliable):
+        return error.why
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(error)

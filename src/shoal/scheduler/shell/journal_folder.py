@@ -12,7 +12,8 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +25,12 @@ from shoal.protocol.records import FORMAT, MAGIC, Reading, format_of, read_recor
 from shoal.scheduler.model.journaled import Journaled
 from shoal.scheduler.shell.errors import (
     JournalDamaged,
+    JournalIncomplete,
     JournalInUse,
     JournalNotPrivate,
     JournalOfAnother,
     JournalTorn,
+    JournalUnreliable,
     JournalUnusable,
 )
 from shoal.version import VERSION
@@ -58,6 +61,8 @@ class JournalFolder:
         self._nrecords = 0  # of the file
         self._nbytes = 0
         self._nbytes_due = 0  # from which it is written anew
+        self.failure: OSError | None = None
+        """Why the file lacks something that was to be appended: nothing may follow it."""
 
     @property
     def is_due(self) -> bool:
@@ -78,12 +83,17 @@ class JournalFolder:
             self._take_lock()
             journaled = self._read()
             left = Journaled(journaled.entries())
-            left.prune()
+            nlost = left.prune()
+            if nlost:
+                logger.error("%s", JournalIncomplete(self.path, nlost))
             epoch = _epoch_after(journaled.epoch)
             self._write_anew([*left.entries(), LifeBegun(epoch, VERSION)])
         except OSError as error:
             self.close()
             raise JournalUnusable(self.path, error.strerror or str(error)) from error
+        except JournalUnreliable as error:
+            self.close()
+            raise JournalUnusable(self.path, error.why) from error
         except BaseException:
             self.close()
             raise
@@ -93,18 +103,20 @@ class JournalFolder:
         """Have these on disk by the time that this returns.
 
         Raises:
-            OSError: they are not, and the file ends as it did before, if that is possible.
+            OSError: they are not, nor will be what follows, as that may refer to them; and the file
+                ends as it did before, if that is possible.
             ValueError: they are more than a record may have.
         """
+        if self.failure is not None:
+            raise self.failure
         record = to_record(self._nrecords, to_body(entries))
         try:
             self._write(self._file, record)
             self._sync(self._file)
-        except OSError:
-            try:
+        except OSError as error:
+            self.failure = error
+            with suppress(OSError):  # what is torn is found when it is opened again
                 os.ftruncate(self._file, self._nbytes)
-            except OSError:
-                pass  # what is torn is found when it is opened again
             raise
         self._nrecords += 1
         self._nbytes += len(record)
@@ -114,19 +126,24 @@ class JournalFolder:
 
         Raises:
             OSError: that failed, and the file is as it was; it is tried again when it has doubled.
+            JournalUnreliable: the file is not as it was written, and is kept beside; or nobody
+                knows which of the two a crash would leave.
         """
         try:
             whole = Path(self.path, "journal").read_bytes()
-            journaled = Journaled()
-            for body in read_records(whole[: self._nbytes]).bodies:
-                journaled.take(from_body(body))
-            self._write_anew(journaled.entries())
+            reading = read_records(whole[: self._nbytes])
+            if len(reading.bodies) != self._nrecords:
+                beside = self._keep_beside()
+                raise JournalUnreliable(self.path, reading.nbytes, beside)
+            self._write_anew(self._decode(reading).entries())
         except OSError:
             self._nbytes_due = 2 * self._nbytes
             raise
 
     def close(self) -> None:
         """Let another scheduler have it."""
+        if self._lock >= 0:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # forks of this process have it open, too
         for descriptor in (self._file, self._lock):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -135,11 +152,12 @@ class JournalFolder:
     # --- how it is opened --------------------------------------------------------------------
 
     def _make_private(self) -> None:
-        os.makedirs(Path(self.path).parent, exist_ok=True)
-        try:
+        parent = str(Path(self.path).parent)
+        os.makedirs(parent, exist_ok=True)
+        with suppress(FileExistsError):
             os.mkdir(self.path, mode=0o700)
-        except FileExistsError:
-            pass
+            with _folder_of(parent) as folder:
+                self._sync(folder)
         found = os.stat(self.path)
         if found.st_uid != os.geteuid():
             raise JournalNotPrivate(self.path, "it is another user's")
@@ -205,28 +223,35 @@ class JournalFolder:
     # --- how it is written -------------------------------------------------------------------
 
     def _write_anew(self, entries: Iterable[Entry]) -> None:
-        """A file with these alone takes the place of the one that is there; all of it, or none."""
+        """A file with these alone takes the place of the one that is there; all of it, or none.
+
+        Raises:
+            OSError: the file that was there is there.
+            JournalUnreliable: one of the two is, and a crash may yet change which.
+        """
         path = f"{self.path}/journal.new"
         if os.path.lexists(path):
             os.unlink(path)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OURS, 0o600)
-        try:
-            nrecords, nbytes = self._write_all(file, entries)
-            self._sync(file)
-            os.rename(path, f"{self.path}/journal")
-        except BaseException:
-            os.close(file)
-            os.unlink(path)
-            raise
-        if self._file >= 0:
-            os.close(self._file)
-        self._file, self._nrecords, self._nbytes = file, nrecords, nbytes
-        self._nbytes_due = max(self.compact_bytes_min, self.compact_ratio * nbytes)
-        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            self._sync(folder)
-        finally:
-            os.close(folder)
+        with _folder_of(self.path) as folder:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OURS, 0o600)
+            try:
+                nrecords, nbytes = self._write_all(file, entries)
+                self._sync(file)
+                os.rename(path, f"{self.path}/journal")
+            except BaseException:
+                os.close(file)
+                os.unlink(path)
+                raise
+            before, self._file = self._file, file
+            self._nrecords, self._nbytes = nrecords, nbytes
+            self._nbytes_due = max(self.compact_bytes_min, self.compact_ratio * nbytes)
+            if before >= 0:
+                with suppress(OSError):
+                    os.close(before)
+            try:
+                self._sync(folder)
+            except OSError as error:
+                raise JournalUnreliable(self.path, error=error) from error
 
     def _write_all(self, file: int, entries: Iterable[Entry]) -> tuple[int, int]:
         """How many records and bytes they became."""
@@ -260,6 +285,16 @@ class JournalFolder:
     def _sync(self, file: int) -> None:
         """Whatever was written is on disk."""
         os.fsync(file)
+
+
+@contextmanager
+def _folder_of(path: str) -> Iterator[int]:
+    """A descriptor of a folder, to sync the names in it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _epoch_after(epoch: Epoch) -> Epoch:
