@@ -49,7 +49,8 @@ tidy: $(READY)  ## the rules of the house that no linter knows
 	$(PYTHON) -m tests.tidy
 
 test: $(READY)  ## the cheap promises, then every test; each suite says what it took of its share
-	@$(PYTHON) -m tools.accept --cheap; cheap=$$?; $(PYTHON) -m pytest -q && exit $$cheap
+	@$(PYTHON) -m tools.accept --cheap; cheap=$$?; \
+		$(PYTHON) -m pytest -q -n 2 --dist loadfile && exit $$cheap
 
 sim: $(READY)  ## the simulator, SEEDS=10000
 	$(PYTHON) -m shoal.sim --seeds $(SEEDS)
