@@ -265,7 +265,7 @@ def _any_for(core: Core, task: Task, demand: Demand, near: Worker | None) -> Wor
         return _best_of(core, task, demand, able, {})
     emptiest = core.state.open.lowest()
     if near is not None and (emptiest is None or emptiest.nsent or not near.nsent):
-        emptiest = near  # else it would be recalled for the idle one, and come back, again and again
+        emptiest = near  # else it would be recalled for the idle one, and come back, for ever
     if emptiest is None:
         return None
     chosen = core.placement.choose(task, emptiest, core.now)
