@@ -27,8 +27,8 @@ from shoal.comms import (
     PendingCalls,
     ProtocolError,
 )
-from shoal.comms.resuming import connect_resuming
-from shoal.comms.streams import Stream, tell_of_breaks
+from shoal.comms.resuming import DialledStream, connect_resuming
+from shoal.comms.streams import tell_of_breaks
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import SchedulerToClient
 from shoal.protocol.handshake import Keyring
@@ -148,8 +148,9 @@ class Belonging(Sending, ABC):
             with self.lock:
                 self.machine.say(ClientHeartbeat())
             self._pump()
-            if isinstance(self.connection, Stream):
+            if isinstance(self.connection, DialledStream):
                 self.connection.tell_received()
+                self.connection.make_sure()
             self._heartbeat = self.loop.call_later(self._heartbeat_seconds, self._beat)
 
     # --- and in again ------------------------------------------------------------------------

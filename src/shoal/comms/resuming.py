@@ -24,12 +24,15 @@ from shoal.protocol.streams import (
     StreamBegun,
     StreamResumed,
     StreamWord,
+    TellReceived,
 )
 
 NAME_NBYTES: Final = 16
 PAUSE_SECONDS_MIN: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 2.0
 """Between two attempts to come back; the first is made at once."""
+ANSWER_SECONDS_MAX: Final = 5.0
+"""Until somebody who is there has said anything, after a question."""
 
 
 async def connect_resuming(
@@ -83,6 +86,7 @@ class DialledStream(Stream):
         self._name = secrets.token_bytes(NAME_NBYTES)
         self._sent.ask_bytes = math.inf
         self._returning: asyncio.Task[None] | None = None
+        self._asked: tuple[Carrier, float, int] | None = None  # when, and what had come by then
         self._say(carrier, BeginStream(self._name, window_seconds))
 
     def _hear(self, word: StreamWord) -> None:
@@ -95,6 +99,30 @@ class DialledStream(Stream):
                 self._sent.ask_bytes = ASK_BYTES
             else:
                 self._sent.stop()
+
+    def make_sure(self, now: float | None = None) -> None:
+        """To be called with signs of life: whether the other side is there, now and then.
+
+        It is asked what has arrived.  If nothing at all comes for `ANSWER_SECONDS_MAX`, the
+        connection is as good as gone, whatever the system thinks of it: that is a break.
+
+        Args:
+            now: None: the time of the loop.
+        """
+        carrier = self._carrier
+        if now is None:
+            now = self._loop.time()
+        if carrier is None or not self.window_seconds:
+            return
+        if self._asked is not None and self._asked[0] is carrier:
+            _, asked_at, received_nbytes = self._asked
+            if now - asked_at < ANSWER_SECONDS_MAX:
+                return
+            if carrier.received_nbytes == received_nbytes:
+                carrier.abort()
+                return
+        self._asked = carrier, now, carrier.received_nbytes
+        self._say(carrier, TellReceived())
 
     def _wait_for_another(self) -> None:
         self._returning = self._loop.create_task(self._come_back(), name=f"back to {self!r}")

@@ -290,6 +290,7 @@ class WorkerHeartbeat(Message, frozen=True, tag=47):
     container_limit_bytes: int = 0
     runs: list[RunId] = []  # that have been executing since an earlier one, the longest first
     run_seconds: list[float] = []  # for so long at least, in the same order
+    received_bytes: int = -1  # from the scheduler, by the connection that there is; -1: not told
 
 
 class WorkerLeaving(Message, frozen=True, tag=48):

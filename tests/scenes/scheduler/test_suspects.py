@@ -299,3 +299,87 @@ def test_an_actor_that_was_being_made_is_blamed_once_for_one_death(scene: Scene)
     fall_silent(scene, "b")
     scene.lose("a")
     assert scene.task("x").blame == 1
+
+
+def beat(scene: Scene, name: str, received_bytes: int, seconds: float = 1.0) -> None:
+    """Some time later a worker says that it lives, and how much it has received."""
+    scene.advance(seconds)
+    scene.from_worker(name, WorkerHeartbeat(memory_bytes=1, received_bytes=received_bytes))
+    for other in scene.worker_by_name:
+        if other != name:
+            scene.heartbeat(other)
+
+
+def test_a_worker_that_hears_nothing_is_as_good_as_silent(scene: Scene) -> None:
+    scene.workers("a")
+    beat(scene, "a", 100)
+    scene.submit(x=[])
+    assert scene.take() == ["a: run x #1"]
+    scene.workers("b")
+    beat(scene, "a", 100)
+    assert scene.take() == ["a: recall "]  # for it to receive something
+    for _ in range(9):
+        beat(scene, "a", 100)
+        assert scene.take() == []
+    beat(scene, "a", 100)
+    assert scene.take() == ["a: recall x #1", "b: run x #2"]
+    [warning] = scene.warnings
+    assert "has heard nothing of what it was told for 10.0 s" in warning
+    beat(scene, "a", 100)
+    assert not scene.worker("a").takes_work
+    beat(scene, "a", 180)
+    assert scene.worker("a").takes_work
+
+
+def test_it_is_noticed_though_something_had_just_arrived(scene: Scene) -> None:
+    """What had come meanwhile may have been all, or only what was said before the run."""
+    scene.workers("a")
+    beat(scene, "a", 100)
+    scene.submit(x=[])
+    scene.workers("b")
+    scene.take()
+    beat(scene, "a", 110)
+    beat(scene, "a", 110)
+    assert scene.take() == ["a: recall "]
+    for _ in range(10):
+        beat(scene, "a", 110)
+    assert scene.take() == ["a: recall x #1", "b: run x #2"]
+
+
+def test_a_worker_at_rest_is_asked_once_whether_it_has_heard_all(scene: Scene) -> None:
+    scene.workers("a", "b")
+    scene.submit(x=[], options=ON_A)
+    scene.finish("x")
+    scene.take()
+    beat(scene, "a", 150)
+    beat(scene, "a", 150)
+    assert scene.take() == ["a: recall "]
+    for _ in range(20):
+        beat(scene, "a", 160)
+    assert scene.take() == []
+    assert scene.worker("a").takes_work
+
+
+def test_a_worker_that_hears_slowly_is_no_suspect(scene: Scene) -> None:
+    scene.workers("a", "b")
+    for n in range(40):
+        scene.submit(**{f"x{n}": []}, options=ON_A)
+        beat(scene, "a", 100 + n // 3)
+    assert scene.worker("a").takes_work
+    assert not scene.warnings
+
+
+def test_a_worker_that_says_it_lives_before_it_reads_has_time_to_read(scene: Scene) -> None:
+    """It was held up for long, and vouched for; what it is told came just before."""
+    scene.workers("a", "b")
+    beat(scene, "a", 100)
+    scene.submit(x=[], options=ON_A)
+    beat(scene, "a", 100)
+    for _ in range(6):
+        scene.advance(5.0)
+        scene.heartbeat("b")
+        scene.machine.worker_vouched(scene.worker("a"), scene.now)
+    beat(scene, "a", 100)
+    beat(scene, "a", 150)
+    assert scene.worker("a").takes_work
+    assert not scene.warnings

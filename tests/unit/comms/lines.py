@@ -32,6 +32,8 @@ class LineEnd:
         self.role = role
         self.closed = False
         self.unsent_nbytes = 0
+        self.received_nbytes = 0
+        self.is_deaf = False  # what is sent to it is lost, and nobody notices
         self.other: LineEnd
         self._line = line
         self.nframes_left = nframes_max  # that it delivers before it breaks
@@ -64,6 +66,9 @@ class LineEnd:
         self._loop.call_soon(self.other._deliver, DECODER.decode(body), buffers)
 
     def _deliver(self, messages: list[Any], buffers: list[Any]) -> None:
+        if self.is_deaf:
+            return
+        self.received_nbytes += 1
         if self._hears is None:
             self._early.append((messages, buffers))
         elif not self.closed:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from shoal.comms.errors import CommClosedError, FrameTooLarge, ProtocolError
+from shoal.comms.resuming import DialledStream
 from shoal.comms.streams import Stream
 from shoal.protocol.streams import BeginStream, ResumeStream
 from tests.unit.comms.ends import Note, Parcel
 from tests.unit.comms.lines import Conversation, Line, Owner
+from tests.until import until
 
 HOLDS = (float("inf"), float("inf"))
 
@@ -249,6 +251,32 @@ def test_the_shorter_patience_counts() -> None:
             talk = await begun(window_seconds=asked, allowed_seconds=allowed)
             assert stream_of(talk.dialling).window_seconds == 1.0
             assert stream_of(talk.accepting).window_seconds == 1.0
+
+    asyncio.run(main())
+
+
+def test_who_says_nothing_though_it_is_asked_is_dialled_anew() -> None:
+    """The line is as good as ever, by all that the system knows."""
+
+    async def main() -> None:
+        talk = await begun()
+        stream, line = stream_of(talk.dialling), talk.lines[0]
+        assert isinstance(stream, DialledStream)
+        for now in (0.0, 6.0, 12.0):  # it answers each time
+            before = line.dialled.received_nbytes
+            stream.make_sure(now)
+            await until(lambda before=before: line.dialled.received_nbytes > before)
+        stream.make_sure(16.0)  # not yet again
+        line.dialled.is_deaf = True
+        stream.make_sure(18.0)
+        stream.make_sure(22.0)
+        assert not line.dialled.closed
+        stream.make_sure(24.0)
+        await talk.dialling.until(lambda owner: owner.nresumed == 1)
+        stream_of(talk.accepting).send([Note(1)])
+        await talk.dialling.until(lambda owner: owner.messages == [Note(0), Note(1)])
+        assert len(talk.lines) == 2
+        assert talk.dialling.nbroken == 1
 
     asyncio.run(main())
 

@@ -108,13 +108,25 @@ class AllArePaused(ShoalError):
 
 
 class WorkerIsSilent(ShoalError):
-    """A worker gives no sign of life.  Logged, never raised."""
+    """A worker gives no sign of life, or of hearing.  Logged, never raised."""
 
-    def __init__(self, name: str, address: str, pid: int, seconds: float) -> None:
+    def __init__(
+        self, name: str, address: str, pid: int, seconds: float, *, is_deaf: bool = False
+    ) -> None:
+        """`is_deaf`: it says that it lives, and receives nothing of what it is told."""
         super().__init__(name, address, pid, seconds)
         self.name, self.address, self.pid, self.seconds = name, address, pid, seconds
+        self.is_deaf = is_deaf
 
     def __str__(self) -> str:
+        if self.is_deaf:
+            return (
+                f"Worker {self.name} ({self.address}, process id {self.pid}) has heard nothing of "
+                f"what it was told for {format_seconds(self.seconds)}, though it says that it "
+                "lives: it is given nothing more, and what it ran and held is computed elsewhere. "
+                "The network loses what goes there. Once it hears again it is taken back with its "
+                "results."
+            )
         return (
             f"Worker {self.name} ({self.address}, process id {self.pid}) has been silent for "
             f"{format_seconds(self.seconds)}, and nobody vouches for it: it is given nothing more, "

@@ -30,6 +30,7 @@ from shoal.scheduler.machine.placing import place_recalled, unplace, update_load
 from shoal.scheduler.machine.running_again import note_raised
 from shoal.scheduler.machine.staying import stays_with
 from shoal.scheduler.machine.stealing import THIEVES_PER_ARRIVAL, look_for_work_now
+from shoal.scheduler.machine.suspecting import note_hearing
 from shoal.scheduler.machine.telling import report
 from shoal.scheduler.machine.waiting import fail, wait_again
 from shoal.scheduler.model.entities import NO_RUN, Task, Worker
@@ -169,6 +170,8 @@ def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) ->
 
     A task that waits for other tasks leaves its thread to a substitute, so one more may be sent.
     """
+    if message.received_bytes >= 0:
+        note_hearing(core, worker, message.received_bytes)
     worker.memory_bytes = message.memory_bytes
     worker.cpu_percent = message.cpu_percent
     worker.managed_bytes = message.managed_bytes

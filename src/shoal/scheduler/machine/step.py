@@ -154,10 +154,11 @@ class SchedulerMachine:
         core = self._begin("", now)
         if core.state.worker_by_id.get(worker.id) is not worker:
             return
-        worker.heard_at = now
-        if worker.silence is not None:
-            core.cause = "heard-again"
-            trust_again(core, worker)
+        if not worker.hearing.is_lost:
+            worker.heard_at = now
+            if worker.silence is not None:
+                core.cause = "heard-again"
+                trust_again(core, worker)
         for message in messages:
             kind = type(message)
             core.cause = kind.__name__
@@ -248,6 +249,8 @@ class SchedulerMachine:
         for peer in self._core.speaking:
             if type(peer) is not Keeper:  # which nobody hears
                 outgoing.append((peer, peer.outbox))
+                if type(peer) is Worker:
+                    peer.hearing.nsaid += len(peer.outbox)
             peer.outbox = []
         self._core.speaking.clear()
         return outgoing

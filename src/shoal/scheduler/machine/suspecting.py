@@ -1,4 +1,5 @@
 """Workers that are silent though they should have spoken: *suspect*, until they are heard or lost.
+So are those that hear nothing.
 
 Such a worker is given nothing more, and what is needed of it is computed elsewhere, as if it had
 gone.  But it stays registered, and what was taken from it is noted: once it is heard it has its
@@ -9,6 +10,7 @@ can compute anew, as it was scattered, waits for it; actors stay where they are.
 from collections.abc import Iterator
 
 from shoal.protocol.exceptions import to_failure
+from shoal.protocol.messages import RecallRuns
 from shoal.protocol.orphans import FreeOrphans
 from shoal.scheduler.machine.barriers import may_come_back
 from shoal.scheduler.machine.core import Core
@@ -64,7 +66,8 @@ def suspect(core: Core, worker: Worker) -> None:
     give_no_more(core, worker)
     report_silence(core, worker, is_suspect=True)
     silent_seconds = core.now - worker.heard_at
-    told = WorkerIsSilent(worker.name, worker.address, worker.pid, silent_seconds)
+    is_deaf = worker.hearing.is_lost
+    told = WorkerIsSilent(worker.name, worker.address, worker.pid, silent_seconds, is_deaf=is_deaf)
     warn(core, f"silence of {worker.address}", str(told))
 
 
@@ -86,6 +89,31 @@ def trust_again(core: Core, worker: Worker) -> None:
         core.to_worker(worker, FreeOrphans(silence.orphans))
     report_silence(core, worker, is_suspect=False)
     give_again(core, worker)
+
+
+def note_hearing(core: Core, worker: Worker, received_bytes: int) -> None:
+    """A sign of life tells how much has arrived: who hears nothing is as good as silent.
+
+    One that has received nothing since its last sign of life, and may not have heard all that was
+    said, is told something that means nothing.  If nothing has arrived by its next sign of life
+    either, nothing that it says is a sign of life from then on, until something has.
+    """
+    hearing = worker.hearing
+    has_received = received_bytes != hearing.received_bytes
+    hearing.received_bytes = received_bytes
+    is_lost = hearing.is_asked and not has_received
+    if has_received and hearing.is_asked:  # and it came after all before it
+        hearing.is_asked, hearing.nheard = False, hearing.nsaid_asked
+    elif not has_received and not is_lost and hearing.nsaid > hearing.nheard:
+        hearing.is_asked, hearing.nsaid_asked = True, hearing.nsaid + 1
+        core.to_worker(worker, RecallRuns([]))
+    if is_lost and not hearing.is_lost:
+        # One that was held up may say this before it reads: the next one comes in time.
+        worker.heard_at = max(hearing.well_at, core.now - core.settings.suspect_seconds / 2)
+    elif not is_lost:
+        worker.heard_at = hearing.well_at = core.now
+        trust_again(core, worker)
+    hearing.is_lost = is_lost
 
 
 def on_vouch_for_worker(core: Core, worker: Worker) -> None:

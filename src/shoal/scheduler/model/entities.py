@@ -10,6 +10,7 @@ from shoal.ids import ClientId, ClientTaskId, CodeId, Key, RunId, TaskId, Worker
 from shoal.protocol.messages import Failure, Message, TaskOptions
 from shoal.protocol.questions import WorkerIdentity
 from shoal.protocol.shuffles import ShuffleDefinition
+from shoal.scheduler.model.hearing import Hearing
 
 # The states of a task.  Plain strings, because people read them.
 RELEASED: Final = "released"  # known, not in memory, and nothing is done about it
@@ -222,6 +223,7 @@ class Worker:
         "has_nanny",
         "has_what",
         "heard_at",
+        "hearing",
         "host",
         "id",
         "last_recalled",
@@ -299,6 +301,7 @@ class Worker:
         # killed a worker is out, alone, or one that needs all memory waits
         self.reserved_for: Task | None = None  # that waits for memory here, before others
         self.heard_at = now
+        self.hearing = Hearing(now)
         self.vouched_at = now  # when somebody beside it last said that it lives
         self.forfeited: dict[RunId, Task] = {}  # that were taken from it as it was silent
         self.processing: dict[Task, int] = {}  # placed here -> expected duration in us

@@ -13,8 +13,8 @@ from shoal import config
 from shoal.comms import CommClosedError, Connection, ProtocolError
 from shoal.comms.calls import PendingCalls
 from shoal.comms.endpoints import RETRY_SECONDS_MAX, RETRY_SECONDS_MIN
-from shoal.comms.resuming import connect_resuming
-from shoal.comms.streams import Stream, tell_of_breaks
+from shoal.comms.resuming import DialledStream, connect_resuming
+from shoal.comms.streams import tell_of_breaks
 from shoal.observe.reasons import NOT_UNDERSTOOD
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.codec import Decoder
@@ -59,6 +59,11 @@ class SchedulerLink:
     def is_up(self) -> bool:
         """Whether there is a connection."""
         return self._connection is not None and not self._connection.closed
+
+    @property
+    def received_nbytes(self) -> int:
+        """From the scheduler, by the connection that there is; -1: they are not counted there."""
+        return -1 if self._connection is None else self._connection.received_nbytes or -1
 
     async def open(
         self,
@@ -175,9 +180,11 @@ class SchedulerLink:
             connection.send(messages)
 
     def tell_received(self) -> None:
-        """If what the scheduler says is kept for a break, say how much of it has arrived."""
-        if isinstance(self._connection, Stream):
+        """If what the scheduler says is kept for a break, say how much of it has arrived; and see
+        whether the scheduler is there."""
+        if isinstance(self._connection, DialledStream):
             self._connection.tell_received()
+            self._connection.make_sure()
 
     def sender(self) -> Callable[[Sequence[msgspec.Struct]], None]:
         """What sends on the connection that is there now, and never on a later one."""
