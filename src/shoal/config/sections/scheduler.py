@@ -50,6 +50,10 @@ class Scheduler(Settings, frozen=True, kw_only=True):
     vouches for it: it is given nothing, and what is needed of it is computed elsewhere; off: never.
     """
 
+    quarantine_failures: Annotated[int, AtLeastZero] = 10
+    """When so many runs have failed on a worker one after the other, while as many of their kinds
+    ended well elsewhere, it is given nothing for ten seconds, and longer each time; 0: never."""
+
     client_ttl_seconds: Annotated[float, Positive] | None = 300.0
     """What a client wants that is silent for this long is let go of, if it looks for a scheduler
     that it has lost: once it is back it has all of it again; off: never."""

@@ -136,6 +136,27 @@ class WorkerIsSilent(ShoalError):
         )
 
 
+class WorkerFailsAll(ShoalError):
+    """All fails on one worker that succeeds elsewhere.  Logged, never raised."""
+
+    def __init__(
+        self, name: str, address: str, nfailed: int, nwell: int, seconds: float, latest: str
+    ) -> None:
+        """`nwell`: runs of the same kinds that ended well elsewhere; `latest`: what was raised."""
+        super().__init__(name, address, nfailed, nwell, seconds, latest)
+        self.name, self.address, self.nfailed, self.nwell = name, address, nfailed, nwell
+        self.seconds, self.latest = seconds, latest
+
+    def __str__(self) -> str:
+        return (
+            f"On worker {self.name} ({self.address}) the last {self.nfailed} runs have failed, "
+            f"while {self.nwell} of the same kinds ended well elsewhere: it is given nothing for "
+            f"{format_seconds(self.seconds)}, and then tried again. The latest raised: "
+            f"{self.latest} Look at its machine: a full disk, a library or a mount that is "
+            "missing. (The setting scheduler.quarantine-failures; 0: never.)"
+        )
+
+
 class NotEnoughMemory(ShoalError, MemoryError):
     """What a task needs, or what is to be scattered, is larger than any worker's memory."""
 

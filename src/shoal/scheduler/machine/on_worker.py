@@ -27,6 +27,7 @@ from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_memory import learn_failed, learn_run, lift
 from shoal.scheduler.machine.permanent_check import notice_idle
 from shoal.scheduler.machine.placing import place_recalled, unplace, update_load
+from shoal.scheduler.machine.quarantine import note_failed, note_finished
 from shoal.scheduler.machine.running_again import note_raised
 from shoal.scheduler.machine.staying import stays_with
 from shoal.scheduler.machine.stealing import THIEVES_PER_ARRIVAL, look_for_work_now
@@ -57,6 +58,8 @@ def on_task_finished(core: Core, worker: Worker, message: TaskFinished) -> None:
         learn_duration(prefix, message.seconds)
     unplace(core, task, recall=False)
     core.state.nfinished += 1
+    if core.state.failing:
+        note_finished(core, worker)
     nbytes = task.nbytes = message.nbytes
     value = task.value = message.value
     prefix.gives_small = value is not None
@@ -80,6 +83,8 @@ def on_task_failed(core: Core, worker: Worker, message: TaskFailed) -> None:
     if task is None:
         return
     unplace(core, task, recall=False)
+    if not message.immovable:
+        note_failed(core, worker, task.prefix, message.failure.text)
     if not task.prefix.ngauged:
         learn_failed(core, task)
     if message.immovable and stays_with(core, task, worker, message.immovable):

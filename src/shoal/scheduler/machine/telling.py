@@ -80,6 +80,12 @@ def report_loss(core: Core, worker: Worker, *, expected: bool) -> None:
     report(core, (worker.address,), "remove-worker", **facts)
 
 
+def report_quarantine(core: Core, worker: Worker, seconds: float) -> None:
+    """Tell that a worker is given nothing for so long, as all fails there; 0: not any more."""
+    word = "quarantine-worker" if seconds else "worker-out-of-quarantine"
+    report(core, (ALL, worker.address), word, worker=worker.address, seconds=seconds)
+
+
 def report_silence(core: Core, worker: Worker, *, is_suspect: bool) -> None:
     """Tell that a worker is suspect, as nothing was heard of it; or that it was heard again."""
     word = "suspect-worker" if is_suspect else "worker-heard-again"

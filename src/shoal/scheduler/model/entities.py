@@ -206,6 +206,7 @@ class Worker:
     __slots__ = (
         "_is_leaving",
         "_is_paused",
+        "_is_quarantined",
         "_silence",
         "actors",
         "address",
@@ -291,9 +292,9 @@ class Worker:
         self.resources: dict[str, float] = {}
         self.available: dict[str, float] = {}  # of the resources: what no run has
         self.claims: dict[RunId, TaskOptions] = {}  # runs that have resources, or are counted
-        self._is_leaving = self._is_paused = False
+        self._is_leaving = self._is_paused = self._is_quarantined = False
         self._silence: Silence | None = None
-        self.takes_work = True  # it neither leaves nor is paused, and is no suspect
+        self.takes_work = True  # it neither leaves nor is paused, and is no suspect or quarantined
         self.pause_why = ""  # with numbers, for people
         self.says_goodbye = False  # it leaves by itself, whatever is decided here
         self.has_been_here = False  # this very process was connected before, in our epoch
@@ -395,6 +396,16 @@ class Worker:
         self._decide()
 
     @property
+    def is_quarantined(self) -> bool:
+        """Whether it is given no runs for a while, as all fail there that succeed elsewhere."""
+        return self._is_quarantined
+
+    @is_quarantined.setter
+    def is_quarantined(self, is_quarantined: bool) -> None:
+        self._is_quarantined = is_quarantined
+        self._decide()
+
+    @property
     def silence(self) -> Silence | None:
         """What was taken from it, if it is suspect, as nothing was heard of it."""
         return self._silence
@@ -405,7 +416,8 @@ class Worker:
         self._decide()
 
     def _decide(self) -> None:
-        self.takes_work = not (self._is_leaving or self._is_paused or self._silence is not None)
+        is_held = self._is_leaving or self._is_paused or self._is_quarantined
+        self.takes_work = not (is_held or self._silence is not None)
 
     @property
     def status(self) -> str:

@@ -69,6 +69,10 @@ class SchedulerSettings:
     suspect_seconds: float = float("inf")
     """Silence after which a worker is suspect, unless somebody vouches for it."""
 
+    quarantine_failures: int = 10
+    """Runs that fail on a worker one after the other, while as many of their kinds end well
+    elsewhere, until it is given nothing for a while; 0: never."""
+
     orphan_seconds: float = 60.0
     """How long a worker keeps what it has of a lost scheduler, unless somebody asks for it."""
 

@@ -19,6 +19,7 @@ from shoal.scheduler.model.entities import (
     aliases_of,
 )
 from shoal.scheduler.model.exchanges import Channel, Event, Queue, Variable
+from shoal.scheduler.model.failing import Failing
 from shoal.scheduler.model.footprints import Footprints
 from shoal.scheduler.model.journal import Journal
 from shoal.scheduler.model.keepers import Keeper
@@ -92,6 +93,7 @@ class SchedulerState:
         """Task -> the workers, by host and process id, that died as they may have run it."""
         self.reruns: dict[Task, Rerun] = {}  # run again, or about to be -> what became of the last
         self.recalled: dict[Task, Worker] = {}  # sent, to be given back -> who is to run it instead
+        self.failing: dict[Worker, Failing] = {}  # on which the last runs have raised
         self.avoided: dict[Task, dict[Worker, None]] = {}  # who not to run them, if others can
         self.witnesses: dict[Task, dict[Worker, None]] = {}  # results -> who could not get them
         self.explanations: dict[Task, dict[tuple[Client, int], float]] = {}

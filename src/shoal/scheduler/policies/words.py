@@ -20,6 +20,12 @@ def not_taking(workers: Sequence[Worker]) -> Iterator[str]:
             f"{len(paused)} of {len(workers)} workers are paused and begin nothing: "
             f"{shown(paused)}{why}"
         )
+    held = [worker for worker in workers if worker.is_quarantined]
+    if held:
+        yield (
+            f"{len(held)} of {len(workers)} workers are in quarantine, as all fails there that "
+            f"succeeds elsewhere: {shown(held)}"
+        )
     silent = [worker for worker in workers if worker.silence is not None]
     if silent:
         yield (

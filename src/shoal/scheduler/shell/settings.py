@@ -93,6 +93,7 @@ def _for_machine(scheduler: config.Scheduler) -> SchedulerSettings:
         rebalance_sender_ratio=replicas.rebalance_sender_ratio,
         rebalance_recipient_ratio=replicas.rebalance_recipient_ratio,
         rebalance_gap_ratio=replicas.rebalance_gap_ratio,
+        quarantine_failures=scheduler.quarantine_failures,
         orphan_seconds=scheduler.orphan_seconds,
         recovery_seconds=scheduler.recovery_seconds,
         heartbeat_seconds=config.read(config.Worker).heartbeat_seconds,
