@@ -10,7 +10,6 @@ from itertools import chain
 
 from shoal.protocol.answers import answer
 from shoal.protocol.membership import Closing, LeavingChanged, RetireWorkers, TimeIsOver
-from shoal.protocol.messages import RecallRuns
 from shoal.scheduler.machine.copying import (
     attend_in_turn,
     attend_to_joined,
@@ -26,14 +25,15 @@ from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.demands import drop_unmet
 from shoal.scheduler.machine.handlers import Handlers
 from shoal.scheduler.machine.on_membership import remove_worker
-from shoal.scheduler.machine.placing import unplace, update_load
+from shoal.scheduler.machine.pausing import take_back
+from shoal.scheduler.machine.placing import update_load
 from shoal.scheduler.machine.reducing import note_copies
 from shoal.scheduler.machine.stranding import note_worker
 from shoal.scheduler.machine.telling import report_retirement
 from shoal.scheduler.machine.waiting import wait_again
 from shoal.scheduler.machine.waiting_calls import answer_waiting_calls
 from shoal.scheduler.model.copies import RetireCall, Retirement
-from shoal.scheduler.model.entities import FORGOTTEN, NO_RUN, Client, Task, Worker
+from shoal.scheduler.model.entities import FORGOTTEN, Client, Task, Worker
 from shoal.scheduler.model.state import SchedulerState
 from shoal.scheduler.policies.reduction import uses_of
 from shoal.scheduler.policies.retirement import (
@@ -152,15 +152,7 @@ def _why_stuck(worker: Worker) -> str:
 def _give_nothing_more(core: Core, worker: Worker) -> None:
     """What is placed there goes elsewhere, and what was sent and has not begun comes back."""
     worker.is_leaving = True
-    sent = []
-    for task in list(worker.processing):
-        if task.run == NO_RUN:
-            unplace(core, task, recall=False)
-            wait_again(core, task)
-        else:
-            sent.append((task.id, task.run))
-    if sent:
-        core.to_worker(worker, RecallRuns(sent))
+    if take_back(core, worker):
         core.wake_by(core.now + core.settings.drain_seconds)
     update_load(core, worker)
 
