@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.accept.figure import GATES, Figure
+from tools.accept.there import beside
 
 ROOT = Path(__file__).resolve().parents[2]
 RECOVERY_ROUNDS = 20
@@ -59,7 +60,7 @@ def killed_workers() -> Iterator[Figure]:
         yield Figure(
             f"right result after SIGKILL, {kind}",
             f"median {milliseconds:.0f} ms, longest {1000 * max(seconds[kind]):.0f} ms, "
-            f"{len(seconds[kind])} of {RECOVERY_ROUNDS} right",
+            f"{len(seconds[kind])} of {RECOVERY_ROUNDS} right{beside(kind)}",
             f"{RECOVERY_ROUNDS} right, median <= {RECOVERY_MS_MAX} ms",
             milliseconds <= RECOVERY_MS_MAX and len(seconds[kind]) == RECOVERY_ROUNDS,
         )

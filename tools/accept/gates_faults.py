@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.accept.figure import GATES, Figure
+from tools.accept.there import beside
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE_SECONDS_MAX = 900.0
@@ -49,7 +50,8 @@ def kill_storms() -> Figure:
     bad = [end for end in ends if end]
     return Figure(
         "kill storms",
-        f"{STORMS - len(bad)} of {STORMS} right{''.join(f'; {end}' for end in bad)}",
+        f"{STORMS - len(bad)} of {STORMS} right{''.join(f'; {end}' for end in bad)}"
+        f"{beside('kill storms')}",
         f"{STORMS}: results right, workers back, nothing left",
         passed=not bad,
     )

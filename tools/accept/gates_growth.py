@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tools.accept.figure import GATES, Figure
 from tools.accept.gates_memory import ours_alone
+from tools.accept.there import beside
 
 NTASKS: Final = 1_000_000
 ROUND_TASKS: Final = 50_000
@@ -30,9 +31,10 @@ def released_tasks() -> Iterator[Figure]:
         yield Figure("growth of released tasks", run.outcome, "a figure", passed=False)
         return
     for role, nbytes in run.answers["grown"].items():
+        there = beside(f"{role}'s growth")
         yield Figure(
             f"{run.answers['ntasks']:,} released tasks, allocated by the {role}",
-            f"{nbytes:.2f} bytes per task",
+            f"{nbytes:.2f} bytes per task{there}",
             f"< {GROWTH_BYTES_MAX:.0f} bytes",
             passed=nbytes < GROWTH_BYTES_MAX,
         )

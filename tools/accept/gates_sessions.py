@@ -6,15 +6,10 @@ from pathlib import Path
 
 from tools.accept.figure import GATES, Figure
 from tools.accept.gates_cluster import tests_pass
+from tools.accept.there import beside
 
 JOURNAL = ("tests/faults/test_journals.py", "tests/cluster/test_journal.py")
 NRESULTS = 10_000
-THERE = {
-    "is frozen": "more than 55 s",
-    "is cut off": "29.6 s",
-    "does not answer a peer": "more than 100 s",
-}
-"""What was measured with the released `distributed` 2026.8.0, once each."""
 
 
 @GATES.register("a scheduler that is lost")
@@ -29,7 +24,7 @@ def scheduler_is_lost() -> Iterator[Figure]:
     yield Figure(
         "results that outlive the scheduler",
         f"{ended.nright} of {ended.nresults} right, {ended.nagain} computed again, all there "
-        f"{ended.seconds:.1f} s after its start",
+        f"{ended.seconds:.1f} s after its start{beside('scheduler')}",
         f"{NRESULTS} right, none computed again",
         passed=ended.nright == NRESULTS and ended.nagain == 0 and not ended.said,
     )
@@ -51,7 +46,7 @@ def standstills() -> Iterator[Figure]:
             seconds = measure(Path(folder))
         yield Figure(
             f"until there is progress when a worker {what}",
-            f"{seconds:.1f} s (distributed: {THERE[what]})",
+            f"{seconds:.1f} s{beside(what)}",
             f"<= {PROGRESS_SECONDS_MAX:.0f} s",
             passed=seconds <= PROGRESS_SECONDS_MAX,
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tools.accept.figure import GATES, Figure
 from tools.accept.gates_memory import MIB, on_both, ours_alone
+from tools.accept.there import beside
 
 if TYPE_CHECKING:
     from benchmarks.memory.outside import Run
@@ -37,7 +38,7 @@ def spill_faults() -> Iterator[Figure]:
         errors = "; ".join(run.answers.get("errors", ()))
         yield Figure(
             f"spilled data, {kind}",
-            f"{words or run.outcome}{f' ({errors})' if errors else ''}",
+            f"{words or run.outcome}{f' ({errors})' if errors else ''}{beside('spoilt')}",
             f"{NROUNDS} right, 0 wrong, 0 failed, 0 hung",
             passed=run.finished and count.get("right") == NROUNDS and count["spoilt"] >= NROUNDS,
         )
