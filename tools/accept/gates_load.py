@@ -1,8 +1,13 @@
-"""A long day: a million futures, and a thousand clients that come and go, leave nothing behind."""
+"""A long day: a million futures, and a thousand clients that come and go, leave nothing behind.
+
+And ten thousand workers."""
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -19,6 +24,11 @@ GROWTH_BYTES_MAX = 10
 NCLIENTS = 1_000
 CLIENT_GROWTH_BYTES_MAX = 2_000
 SECONDS_MAX = 180
+
+NWORKERS = 10_000
+REGISTER_SECONDS_MAX = 60
+LOOK_SECONDS = 20.0
+SHARE_MAX = 0.2
 
 
 class Standing(NamedTuple):
@@ -143,3 +153,31 @@ def _all_standing(client: Any) -> dict[str, Standing]:
     found = {"client": standing(), "scheduler": client.run_on_scheduler(standing)}
     [worker] = client.run(standing).values()
     return {role: Standing(*facts) for role, facts in {**found, "worker": worker}.items()}
+
+
+@GATES.register("ten thousand workers")
+def ten_thousand_workers() -> Iterator[Figure]:
+    """Each a connection that registers and says that it lives; they run nothing."""
+    from tests.faults.kit.roles import Cast
+    from tests.faults.many_workers import crowd
+
+    with tempfile.TemporaryDirectory() as folder, Cast(Path(folder)) as cast:
+        role, address = cast.scheduler()
+        found = asyncio.run(crowd(address, cast.keyring(address), role.pid, NWORKERS, LOOK_SECONDS))
+        complaints = cast.complaints()
+    yield Figure(
+        f"{NWORKERS:,} workers register",
+        f"{found.nregistered:,} in {found.register_seconds:.0f} s, {found.nlost} lost"
+        f"{''.join(f'; {each}' for each in complaints[:3])}",
+        f"all in {REGISTER_SECONDS_MAX} s, none lost",
+        passed=found.nregistered == NWORKERS
+        and found.nlost == 0
+        and not complaints
+        and found.register_seconds <= REGISTER_SECONDS_MAX,
+    )
+    yield Figure(
+        "their signs of life, of one processor",
+        f"{100 * found.processor_share:.0f} %",
+        f"<= {100 * SHARE_MAX:.0f} %",
+        passed=found.processor_share <= SHARE_MAX,
+    )

@@ -25,6 +25,8 @@ from unittest import mock
 import psutil
 
 from shoal import Client
+from shoal.comms.authority import require_token
+from shoal.protocol.handshake import WORKER, Keyring
 from tests.cluster.commands import variables
 from tests.faults.dying import MARK, marked
 from tests.leaks import described
@@ -205,6 +207,11 @@ class Cast:
             Client(address, timeout=SECONDS_MAX, **options) as client,
         ):
             yield client
+
+    def keyring(self, address: str) -> Keyring:
+        """What proves to the scheduler at an address that somebody belongs to it."""
+        with mock.patch.dict(os.environ, {**self._environ, MARK: ""}, clear=True):
+            return Keyring.from_token(require_token(address, WORKER))
 
     def close(self, number: int = signal.SIGTERM) -> list[str]:
         """End all roles, the last first; a sentence for each that does not end well."""
