@@ -17,8 +17,12 @@ FILE = Path(__file__).with_name("budgets.toml")
 ABSOLUTE = "absolute"
 AGAINST = ("distributed", "pool", ABSOLUTE)
 FIELDS = frozenset(
-    {"figures", "against", "at_least", "at_most", "unit", "why", "history", "where_distributed"}
-)
+    {"figures", "against", "at_least", "at_most", "unit", "why", "history", "where_distributed",
+     "theirs_is_timers"}
+)  # fmt: skip
+WORK = "map_10k:cpu_us_per_task"
+WORK_US = 1600.0
+"""What `distributed` needed for a task of a map on the machine that the limits are of."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,9 @@ class Budget:
 
     Against another side it is the least ratio (of several figures: of their geometric mean);
     an absolute one is the most that a figure may be, in `unit`; with `where_distributed`, on a
-    machine where `distributed` needs so much for the same.
+    machine where `distributed` needs so much for the same.  Where `theirs_is_timers`, which pass as
+    quickly on any machine, the ratio is that of a machine where `distributed` needs `WORK_US` for
+    a task of a map, if that was measured in the same run.
     """
 
     name: str
@@ -38,6 +44,7 @@ class Budget:
     why: str
     unit: str = ""
     where_distributed: float | None = None
+    theirs_is_timers: bool = False
 
     @property
     def is_ratio(self) -> bool:
@@ -121,6 +128,7 @@ def _parse(name: str, table: Mapping[str, Any]) -> Budget:
         why=table.get("why", ""),
         unit=table.get("unit", ""),
         where_distributed=table.get("where_distributed"),
+        theirs_is_timers=bool(table.get("theirs_is_timers", False)),
     )
 
 
@@ -165,4 +173,11 @@ def _measured(budget: Budget, row_by_reference: Mapping[str, Row]) -> float | No
         return _at_the_reference(budget, present[0])
     compared = [row.compare("shoal", budget.against) for row in present]
     ratios = [item.ratio for item in compared if item is not None]
-    return geometric_mean(ratios) if len(ratios) == len(compared) else None
+    if len(ratios) < len(compared):
+        return None
+    ratio = geometric_mean(ratios)
+    if not budget.theirs_is_timers:
+        return ratio
+    work = row_by_reference.get(WORK)
+    work_us = None if work is None else work.median("distributed")
+    return ratio if work_us is None else ratio * work_us / WORK_US

@@ -236,6 +236,18 @@ def test_a_ceiling_that_is_of_one_machine_is_judged_as_if_there() -> None:
     assert concerning([ceiling], ["map_10k"], ["shoal", "distributed"]) == [ceiling]
 
 
+def test_a_ratio_to_timers_is_judged_as_on_the_machine_that_it_is_of() -> None:
+    latency = budget(figures=("latency:p50_us",), limit=20.0, theirs_is_timers=True)
+    told = Row("latency", "p50_us", "us", "lower", {"shoal": {0: 1.0}, "distributed": {0: 12.0}})
+    work = Row(
+        "map_10k", "cpu_us_per_task", "us", "lower", {"shoal": {0: 9.0}, "distributed": {0: 3200.0}}
+    )
+    (found,) = judge([latency], [told, work])
+    assert found.measured == pytest.approx(24.0)
+    (as_it_is,) = judge([latency], [told])  # the machine was not looked at
+    assert as_it_is.measured == pytest.approx(12.0)
+
+
 def test_the_yardstick_takes_time_and_says_how_slow_this_is() -> None:
     assert yardstick.measure_us() > 0.0
     assert yardstick.slowness([1.0, 2 * yardstick.REFERENCE_US, 99.0]) == 2.0
