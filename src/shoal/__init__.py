@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from shoal.deploy.spec import SpecCluster as SpecCluster
     from shoal.errors import Reschedule as Reschedule
     from shoal.nanny.service import Nanny as Nanny
+    from shoal.observe.errors import RunInterrupted as RunInterrupted
+    from shoal.observe.errors import TaskTimeout as TaskTimeout
     from shoal.observe.hooks import NannyPlugin as NannyPlugin
     from shoal.observe.hooks import SchedulerPlugin as SchedulerPlugin
     from shoal.observe.hooks import WorkerPlugin as WorkerPlugin
@@ -88,11 +90,13 @@ _HOME = {
     "Pub": "shoal.client.coordination",
     "Queue": "shoal.client.coordination",
     "Reschedule": "shoal.errors",
+    "RunInterrupted": "shoal.observe.errors",
     "Scheduler": "shoal.scheduler.shell.service",
     "SchedulerPlugin": "shoal.observe.hooks",
     "Security": "shoal.compat.security",
     "Semaphore": "shoal.client.coordination",
     "Sub": "shoal.client.coordination",
+    "TaskTimeout": "shoal.observe.errors",
     "UploadDirectory": "shoal.observe.plugins.sending",
     "UploadFile": "shoal.observe.plugins.sending",
     "SpecCluster": "shoal.deploy.spec",

@@ -60,6 +60,7 @@ def _merged(said: Mapping[str, Any], base: TaskOptions) -> TaskOptions:
         executor=said.get("executor", base.executor),
         limits=said.get("limits", _as_said(base.limits)),
         memory=said.get("memory", base.memory),
+        timeout=said.get("timeout", base.timeout),
         inside=base.inside,
         is_all_said=True,
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-HINTS: Final = ("limits", "memory")
+HINTS: Final = ("limits", "memory", "timeout")
 """Keywords of ours; each is one of `task_options`."""
 
 

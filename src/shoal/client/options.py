@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from numbers import Real
 from typing import Any, NamedTuple, overload
 
@@ -46,6 +47,7 @@ def task_options(
     executor: str | None = None,
     limits: Any = None,
     memory: Any = None,
+    timeout: Any = None,
     inside: str | None = None,
     of_graph: bool = False,
     is_all_said: bool = False,
@@ -71,6 +73,7 @@ def task_options(
         executor = annotations.get("executor") if executor is None else executor
         limits = annotations.get("limits") if limits is None else limits
         memory = annotations.get("memory") if memory is None else memory
+        timeout = annotations.get("timeout") if timeout is None else timeout
         if allow_other_workers is None:
             allow_other_workers = annotations.get("allow_other_workers")
     if allow_other_workers not in (True, False, None):
@@ -79,7 +82,7 @@ def task_options(
         task = current_task.get()
         inside = "" if task is None else task.key
     said = priority or retries or workers is not None or resources or executor or actor or limits
-    if not (said or inside or memory):
+    if not (said or inside or memory or timeout):
         return None
     return TaskOptions(
         priority=_priority_of(priority),
@@ -92,6 +95,7 @@ def task_options(
         inside=Key(inside),
         limits=_limits_of(limits) if limits else {},
         memory=_memory_of(memory) if memory else 0,
+        timeout=_timeout_of(timeout) if timeout else 0.0,
     )
 
 
@@ -138,6 +142,22 @@ def _memory_of(memory: object) -> int:
     if not 0 <= nbytes < math.inf:
         raise ValueError(f"memory= is a number of bytes from 0 on, not {memory!r}")
     return int(nbytes)
+
+
+def _timeout_of(timeout: object) -> float:
+    """How many seconds a run may take; 0 is as long as it likes.
+
+    Raises:
+        TypeError, ValueError: this is no duration.
+    """
+    if isinstance(timeout, bool) or not isinstance(timeout, (str, Real, timedelta)):
+        raise TypeError(
+            f"timeout= is how long a run may take, in seconds or as '5 minutes', not {timeout!r}"
+        )
+    seconds = float(timeout) if isinstance(timeout, Real) else to_seconds(timeout)
+    if not seconds > 0:
+        raise ValueError(f"timeout= is a duration above 0, or None for no limit, not {timeout!r}")
+    return seconds if seconds < math.inf else 0.0
 
 
 def _limits_of(limits: object) -> dict[str, int]:

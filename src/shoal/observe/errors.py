@@ -1,10 +1,12 @@
-"""What a view can't do, why, and what can."""
+"""What a view can't do, and what tasks and services are told: what, why, and what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from shoal.errors import ShoalError
+from shoal.units import format_seconds
 
 
 class ReadOnlyView(AttributeError):
@@ -222,6 +224,48 @@ class NotInTask(ShoalError, ValueError):
         return (
             f"No worker found: {self.name}() is for code that runs in a task, and this does not. "
             "Call it in a function that was submitted, in the thread that the task runs in."
+        )
+
+
+class RunInterrupted(BaseException):
+    """Raised inside of a task that is to end: it takes longer than it may, or was cancelled.
+
+    It is no `Exception`, so that what tries again after any error ends as well.  A task may catch
+    it to clean up, or to return what it has so far, within the seconds that are left for that.
+    """
+
+
+class TaskTimeout(ShoalError, TimeoutError):
+    """A task took longer than was said that it may."""
+
+    def __init__(
+        self,
+        key: str,
+        limit_seconds: float,
+        seconds: float,
+        where: str = "",
+        is_over: bool = True,
+    ) -> None:
+        """`seconds`: since it began; `where`: it was last seen; `is_over`: whether it has ended."""
+        super().__init__(key, limit_seconds)  # an OSError keeps no more than two
+        self.key, self.limit_seconds, self.seconds = key, limit_seconds, seconds
+        self.where, self.is_over = where, is_over
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        facts = (self.key, self.limit_seconds, self.seconds, self.where, self.is_over)
+        return type(self), facts, self.__dict__
+
+    def __str__(self) -> str:
+        how = "It was ended"
+        if not self.is_over:
+            where = f", at {self.where}," if self.where else ""
+            how = f"It was told to end, and goes on{where} in a thread that its worker has given up"
+        return (
+            f"Task {self.key!r} took longer than it may: it ran for "
+            f"{format_seconds(self.seconds)}, and its timeout is "
+            f"{format_seconds(self.limit_seconds)}. {how}.\n"
+            "Allow more (timeout= of submit, map, compute and dask.annotate), give it less to do, "
+            "or have it tried again (retries=)."
         )
 
 

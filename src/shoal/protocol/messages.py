@@ -46,6 +46,7 @@ class TaskOptions(Part, frozen=True):
     inside: Key = Key("")  # the task whose code submits it; "" = none
     limits: dict[str, int] = {}  # how many of this name may run at once; 0 = as is set elsewhere
     memory: int = 0  # bytes by which a worker grows for a run; 0 = nobody has said
+    timeout: float = 0.0  # seconds that a run may take; 0 = as long as it likes
 
 
 # --- client -> scheduler ---------------------------------------------------------------------
@@ -243,7 +244,7 @@ class TaskFailed(Message, frozen=True, tag=42):
 
 
 class RunReturned(Message, frozen=True, tag=43):
-    """The run was recalled before it started: it never ran."""
+    """The run was recalled before it started: it never ran; or it was ended, as it was unwanted."""
 
     task: TaskId
     run: RunId
@@ -362,9 +363,13 @@ class RunTask(Message, frozen=True, tag=63):
 
 
 class RecallRuns(Message, frozen=True, tag=64):
-    """Give these back if they have not started (RunReturned); else go on as if nothing was said."""
+    """Give these back if they have not started (RunReturned); else go on as if nothing was said.
+
+    Those that have started and have a timeout are ended, and given back too, if nobody wants them.
+    """
 
     runs: list[tuple[TaskId, RunId]]
+    unwanted: bool = False  # nobody wants what they give; False: it may still be of use
 
 
 class FreeReplicas(Message, frozen=True, tag=65):

@@ -28,9 +28,10 @@ class RunRescheduled(Message, frozen=True, tag=258):
 
 
 class RunTaskIn(RunTask, frozen=True, tag=259):
-    """As RunTask, by one of the worker's executors."""
+    """As RunTask, by one of the worker's executors, or for so long at most."""
 
-    executor: str = ""
+    executor: str = ""  # "" = as any other run
+    timeout_seconds: float = 0.0  # from when a thread begins it; 0 = as long as it likes
 
 
 SUBJECT = Subject(

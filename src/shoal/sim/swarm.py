@@ -83,6 +83,9 @@ LIMITS: Final = "limits"
 FOOTPRINTS: Final = "footprints"
 """Workers' memory is limited, and tasks take some of it, in some seeds."""
 
+ENDINGS: Final = "endings"
+"""Some tasks have a timeout, in some seeds: they may be ended once nobody wants them."""
+
 ACTORS: Final = "actors"
 """Some tasks make actors, in some seeds."""
 
@@ -97,6 +100,9 @@ JOURNAL: Final = "journal"
 
 LIMIT: Final = 200_000_000
 """Bytes that most workers may have, where that is limited."""
+
+NEVER_SECONDS: Final = 1e6
+"""A timeout that is over after all that a run of the simulator takes."""
 
 RARE: Final = {"restart_scheduler": 0.1, "client": 0.3, "let_go": 0.3}
 """Kinds of faults that end so much of a run that they hide others, and how often they exist."""
@@ -180,6 +186,8 @@ def _features(streams: Streams, dice: Random) -> frozenset[str]:
         features |= {ACTORS}
     if streams.of("limits").random() < 0.35:
         features |= {LIMITS}
+    if streams.of("endings").random() < 0.35:
+        features |= {ENDINGS}
     if streams.of("footprints").random() < 0.35:
         features |= {FOOTPRINTS}
     if streams.of("exchanges").random() < 0.35:
@@ -241,6 +249,8 @@ def _acts(
             acts += trading(streams.of(f"trades {client}"), client, span_seconds)
         if MEMBERS in features:
             acts += members(streams.of(f"members {client}"), client, span_seconds, nworkers)
+    if ENDINGS in features:
+        acts = _with_endings(streams.of("what may be ended"), acts)
     return sorted(acts, key=lambda act: act.at)
 
 
@@ -319,6 +329,17 @@ def _with_limits(dice: Random, acts: list[Act], nclients: int, span_seconds: flo
         for _ in range(dice.choice((0, 0, 2)))
     ]
     return sorted([*changed, *said], key=lambda act: act.at)
+
+
+def _with_endings(dice: Random, acts: list[Act]) -> list[Act]:
+    """Some of the tasks have a timeout, which is never over."""
+    changed: list[Act] = []
+    for act in acts:
+        if isinstance(act, Submit) and dice.random() < 0.6:
+            options = structs.replace(act.options or TaskOptions(), timeout=NEVER_SECONDS)
+            act = replace(act, options=options)  # noqa: PLW2901
+        changed.append(act)
+    return changed
 
 
 def _publishing(dice: Random, nclients: int, span_seconds: float) -> list[Act]:

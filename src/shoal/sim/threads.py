@@ -68,6 +68,7 @@ class Threads:
         self._worked_seconds = 0.0  # by those before
         self._seceded: dict[Run, None] = {}
         self._rejoining: deque[Callable[[], None]] = deque()
+        self._plain: dict[Run, None] = {}  # of those that execute: they do nothing but compute
 
     # --- what they are told ------------------------------------------------------------------
 
@@ -89,6 +90,18 @@ class Threads:
         held = self._take_unbegun(runs)
         if held:
             self._worker.machine.runs_held(held, self._stage.world.now)
+
+    def end(self, runs: list[Run]) -> None:
+        """Nobody wants these, and they may be ended; those that do nothing but compute are."""
+        for run in runs:
+            if run in self._plain:
+                self._stage.world.after(
+                    RETURN_SECONDS, self._worker.when_awake, self._end_unwanted, run
+                )
+
+    def _end_unwanted(self, run: Run) -> None:
+        if run in self._plain:  # it has not ended meanwhile
+            self.deprived(RunEnded(run, WITHDRAWN))
 
     def worked_seconds(self) -> float:
         """Of a processor, by all runs so far."""
@@ -160,7 +173,12 @@ class Threads:
             act = self._want_slot if spec.rejoins else self._end
             world.after(seconds * 2 / 3, worker.when_awake, act, run, spec, value, seconds)
         else:
-            world.after(seconds, worker.when_awake, self._end, run, spec, value, seconds)
+            self._plain[run] = None
+            world.after(seconds, worker.when_awake, self._end_plain, run, spec, value, seconds)
+
+    def _end_plain(self, run: Run, spec: TaskSpec, value: Value, seconds: float) -> None:
+        if run in self._plain:  # it was not ended before
+            self._end(run, spec, value, seconds)
 
     def _join(
         self, run: Run, spec: TaskSpec, call: tuple[str, str], seconds: float, epoch: Epoch
@@ -283,6 +301,7 @@ class Threads:
     def _leave(self, run: Run) -> None:
         """A thread is through with it."""
         self._stop_computing(run)
+        self._plain.pop(run, None)
         del self.executing[run]
         if run in self._seceded:
             del self._seceded[run]

@@ -35,6 +35,7 @@ from shoal.worker.machine.effects import (
     Define,
     Drop,
     Effect,
+    EndRuns,
     Evict,
     Fetch,
     ForgetCodes,
@@ -258,6 +259,8 @@ class WorkerActor:
                 self.threads.start(effect)
             case WithdrawRuns(runs):
                 self.threads.withdraw(runs)
+            case EndRuns(runs):
+                self.threads.end(runs)
             case HoldRuns(runs):
                 self.threads.hold(runs)
             case Fetch():

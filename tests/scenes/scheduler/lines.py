@@ -58,6 +58,7 @@ class Names:
         self.keys: dict[TaskId, str] = {}
         self.nth_run: dict[RunId, int] = {}  # of its task
         self.nruns: dict[TaskId, int] = {}
+        self.limited: set[RunId] = set()  # runs that have a timeout
         self.calls: dict[int, type[Message]] = {}
 
     def run(self, task: TaskId, run: RunId) -> str:
@@ -75,10 +76,15 @@ class Names:
                 inputs = [self.input(item) for item in message.inputs if isinstance(item, Input)]
                 arrive = f" ({', '.join(inputs)})" if inputs else ""
                 if isinstance(message, RunTaskIn):
-                    arrive += f" by {message.executor}"
+                    arrive += f" by {message.executor}" if message.executor else ""
+                    if limit := message.timeout_seconds:
+                        arrive += f" within {limit:g} s"
+                        self.limited.add(message.run)
                 yield f"run {self.run(message.task, message.run)}{arrive}"
             case RecallRuns():
-                yield "recall " + ", ".join(self.run(task, run) for task, run in message.runs)
+                ends = message.unwanted and all(run in self.limited for _, run in message.runs)
+                verb = "recall or end " if ends else "recall "
+                yield verb + ", ".join(self.run(task, run) for task, run in message.runs)
             case FreeReplicas():
                 yield "free " + ", ".join(self.keys[task] for task in message.tasks)
             case AcquireReplicas():

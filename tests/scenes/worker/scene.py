@@ -25,12 +25,13 @@ from shoal.protocol.messages import (
     WorkerWelcome,
 )
 from shoal.protocol.orphans import AdoptReplicas, FreeOrphans, OrphanFinished, OrphansGone
-from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled
+from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled, RunTaskIn
 from shoal.worker.machine.effects import (
     Close,
     Define,
     Drop,
     Effect,
+    EndRuns,
     Evict,
     Fetch,
     ForgetCodes,
@@ -110,8 +111,17 @@ class Scene:
             ]
         )
 
-    def recall(self, *tasks: str) -> None:
-        self.tell(RecallRuns([(number_of(task), run_of(task)) for task in tasks]))
+    def recall(self, *tasks: str, unwanted: bool = False) -> None:
+        runs = [(number_of(task), run_of(task)) for task in tasks]
+        self.tell(RecallRuns(runs, unwanted=unwanted))
+
+    def run_within(self, task: str, seconds: float) -> None:
+        """It may take so long."""
+        number, run = number_of(task), run_of(task)
+        message = RunTaskIn(
+            number, run, Key(task[0]), CodeId(1), b"", 0.0, run, timeout_seconds=seconds
+        )
+        self.tell(message)
 
     def free(self, *tasks: str) -> None:
         self.tell(FreeReplicas([number_of(task) for task in tasks]))
@@ -331,6 +341,8 @@ class Scene:
                 return ["start " + " ".join(f"{run.key}#{run.number}" for run in runs)]
             case WithdrawRuns(runs):
                 return ["withdraw " + " ".join(f"{run.key}#{run.number}" for run in runs)]
+            case EndRuns(runs):
+                return ["end " + " ".join(f"{run.key}#{run.number}" for run in runs)]
             case HoldRuns(runs):
                 return ["hold " + " ".join(f"{run.key}#{run.number}" for run in runs)]
             case Fetch(peer, tasks):

@@ -1,5 +1,8 @@
 """Whatever is said about tasks, whichever way they take to the scheduler, is said of them there."""
 
+import math
+from datetime import timedelta
+
 import dask
 import dask.array as da
 import dask.bag as db
@@ -21,6 +24,7 @@ SAID = {
     "executor": ("other", "other"),
     "limits": ({"db": 8}, {"db": 8}),
     "memory": ("2 GiB", 2 << 30),
+    "timeout": ("5 minutes", 300.0),
 }
 """Annotation -> what is said, and how that travels."""
 
@@ -197,6 +201,27 @@ def test_any_other_function_is_limited_by_it():
         assert [await one, *await client.gather(many)] == [1, 2]
         found = [each.limits for each in await options_sent(scheduler)]
         assert found == [{"db": 8}, {"disk": 0}]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds"),
+    [(2, 2.0), ("500ms", 0.5), (timedelta(hours=1), 3600.0), (None, 0.0), (math.inf, 0.0)],
+)
+def test_a_timeout_is_said_in_any_of_the_usual_ways(timeout, seconds):
+    async def scenario(client, scheduler):
+        assert await client.submit(abs, -1, timeout=timeout, priority=1) == 1
+        assert [each.timeout for each in await options_sent(scheduler)] == [seconds]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("timeout", [-1, "soon", True, [3], math.nan, "-3s"])
+def test_what_is_no_timeout_is_refused(timeout):
+    async def scenario(client, scheduler):
+        with pytest.raises((TypeError, ValueError)):
+            client.submit(abs, -1, timeout=timeout)
 
     play(scenario)
 

@@ -29,6 +29,10 @@ def takes_by_place(x, limits, /):
     return limits
 
 
+def takes_time(x, timeout=None):
+    return timeout
+
+
 def takes_all(**kwargs):
     return kwargs
 
@@ -60,23 +64,26 @@ class Made:
 @pytest.mark.parametrize(
     ("function", "taken"),
     [
-        (plain, ["limits", "memory"]),
-        (takes_it, ["memory"]),
-        (takes_by_place, ["limits", "memory"]),
+        (plain, ["limits", "memory", "timeout"]),
+        (takes_it, ["memory", "timeout"]),
+        (takes_by_place, ["limits", "memory", "timeout"]),
         (takes_all, []),
-        (Made, ["limits"]),
-        (functools.partial(takes_it, 1), ["memory"]),
+        (Made, ["limits", "timeout"]),
+        (takes_time, ["limits", "memory"]),
+        (functools.partial(takes_it, 1), ["memory", "timeout"]),
         (dict, []),  # of what is written in C nobody can tell
         (functools.partial(dict), []),
-        (time.sleep, ["limits", "memory"]),
-        (functools.partial(time.sleep, 1), ["limits", "memory"]),
+        (time.sleep, ["limits", "memory", "timeout"]),
+        (functools.partial(time.sleep, 1), ["limits", "memory", "timeout"]),
         (3, []),
     ],
 )
 def test_a_keyword_is_the_functions_if_that_may_take_it(function, taken):
-    kwargs = {"x": 1, "limits": {"db": 8}, "memory": "1 GiB"}
+    kwargs = {"x": 1, "limits": {"db": 8}, "memory": "1 GiB", "timeout": 3}
     assert list(take_hints(function, kwargs)) == taken
-    assert list(kwargs) == [name for name in ("x", "limits", "memory") if name not in taken]
+    assert list(kwargs) == [
+        name for name in ("x", "limits", "memory", "timeout") if name not in taken
+    ]
 
 
 def test_who_waits_for_paused_workers_reads_why_and_what_to_do():

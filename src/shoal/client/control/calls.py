@@ -83,6 +83,9 @@ class Calls(ClientBase):
                 as `dict`; what `dask.annotate` says is always about the task.
             memory: what a run takes of its worker's memory, in bytes or as "2 GiB", where that
                 shall be known before one has run; as with `limits`, the function's own comes first.
+            timeout: how long a run may take, in seconds or as "5 minutes"; one that takes longer
+                is ended, and has failed with `TaskTimeout`.  As with `limits`, the function's own
+                comes first.  A run with a timeout is also ended when nobody wants it any more.
 
         Raises:
             TypeError: `func` can't be called, or something can't be pickled.

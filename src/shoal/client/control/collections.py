@@ -57,6 +57,7 @@ class Collections(Results):
             resources=resources,
             limits=kwargs.get("limits"),
             memory=kwargs.get("memory"),
+            timeout=kwargs.get("timeout"),
             of_graph=True,
         )
         futures = self._graph_futures(dsk, flat_keys(keys), options, actors=actors)
@@ -128,6 +129,7 @@ class Collections(Results):
             resources=resources,
             limits=kwargs.get("limits"),
             memory=kwargs.get("memory"),
+            timeout=kwargs.get("timeout"),
             of_graph=True,
         )
         futures = computed(
@@ -162,6 +164,7 @@ class Collections(Results):
             resources=resources,
             limits=kwargs.get("limits"),
             memory=kwargs.get("memory"),
+            timeout=kwargs.get("timeout"),
             of_graph=True,
         )
         return persisted(

@@ -46,6 +46,10 @@ class Worker(Settings, frozen=True, kw_only=True):
     daemonic, so that those in tasks keep to one process instead of one for each core.  Tasks may
     start processes in either case; they end with their worker."""
 
+    give_up_seconds: Annotated[float, AtLeastZero] = 5.0
+    """How long a task that was told to end, since its `timeout` is over or it was cancelled, may
+    take for that; then its thread is left behind, and another one has its place."""
+
     validate: bool = False
     """Check the whole state after each step: slow, and meant for tests."""
 

@@ -323,8 +323,8 @@ def _send(core: Core, task: Task, worker: Worker) -> None:
         if task.dependencies
         else [],
     )
-    if options.executor:
-        run = RunTaskIn(**asdict(run), executor=options.executor)
+    if options.executor or options.timeout:
+        run = RunTaskIn(**asdict(run), executor=options.executor, timeout_seconds=options.timeout)
     core.to_worker(worker, run)
 
 

@@ -203,7 +203,7 @@ def unplace(core: Core, task: Task, *, recall: bool) -> None:
 
     The worker's place in the indexes is put right when the step is settled, once for all of it.
     What an earlier run of it left on the worker is dropped, since no new result overwrites it.
-    `recall`: tell the worker to give the run back, if it was sent.
+    `recall`: tell the worker to give the run back, if it was sent, as nobody wants it any more.
     """
     worker = task.worker
     assert worker is not None
@@ -213,7 +213,7 @@ def unplace(core: Core, task: Task, *, recall: bool) -> None:
         worker.runs_suspect = worker.runs_suspect and worker.nsent > 0
         worker.sent_us -= expected_us
         if recall:
-            core.to_worker(worker, RecallRuns([(task.id, task.run)]))
+            core.to_worker(worker, RecallRuns([(task.id, task.run)], unwanted=True))
     else:
         worker.backlog_us -= expected_us
     if worker.leftovers and task.id in worker.leftovers:

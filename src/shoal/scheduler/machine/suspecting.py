@@ -51,7 +51,8 @@ def suspect(core: Core, worker: Worker) -> None:
         if task.run != NO_RUN:
             silence.runs[task.run] = task
             note_silent(core, task, worker)
-        unplace(core, task, recall=True)
+            core.to_worker(worker, RecallRuns([(task.id, task.run)]))  # what has begun may count
+        unplace(core, task, recall=False)
         wait_again(core, task)
     for task in list(worker.has_what):
         if not task.options.actor:

@@ -400,7 +400,7 @@ class Explaining:
         far = seconds >= max(FAR_LONGER * usual, 1.0) and usual >= 0 and not is_blocked
         return (
             f"{shown([worker])} has been executing it for {format_seconds(seconds)} or more"
-            f"{self._expected(task)}"
+            f"{self._expected(task)}{_limit_of(task)}"
             f"{': far less. `client.call_stack` shows where it is' if far else ''}"
         )
 
@@ -471,6 +471,12 @@ def holders_outside(state: SchedulerState, task: Task) -> Iterator[Task]:
             has = task.options
             if not (needs.isdisjoint(has.limits) and needs.isdisjoint(has.resources)):
                 yield task
+
+
+def _limit_of(task: Task) -> str:
+    """When a run of it is ended."""
+    timeout = task.options.timeout
+    return f"; it is ended after {format_seconds(timeout)}" if timeout else ""
 
 
 def _state_of(task: Task) -> str:

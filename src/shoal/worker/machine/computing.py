@@ -14,7 +14,7 @@ from shoal.protocol.messages import (
 )
 from shoal.protocol.slots import LongRunning, RunRejoined, RunRescheduled
 from shoal.worker.machine import orphans
-from shoal.worker.machine.effects import WithdrawRuns
+from shoal.worker.machine.effects import EndRuns, WithdrawRuns
 from shoal.worker.machine.forgetting import let_go, remove_run
 from shoal.worker.machine.gathering import keep, require, revive
 from shoal.worker.machine.letting_in import release, those_that_fit
@@ -119,15 +119,24 @@ def _by_urgency(run: Run) -> tuple[float, int]:
     return -run.message.urgency, run.message.sequence
 
 
-def on_recall(state: WorkerState, pairs: Iterable[tuple[TaskId, RunId]]) -> None:
-    """Give back what has not begun, and is not about to while all else waits."""
+def on_recall(
+    state: WorkerState, pairs: Iterable[tuple[TaskId, RunId]], *, unwanted: bool = False
+) -> None:
+    """Give back what has not begun, and is not about to while all else waits.
+
+    Args:
+        unwanted: what has begun is ended, if it was said that it may be: it has a timeout.
+    """
     withdrawn: list[Run] = []
+    ending: list[Run] = []
     for task, number in pairs:
         run = state.runs.get(task)
         if run is None or run.number != number:
             run = state.older_runs.get((task, number))
         if run is None:
             continue  # its answer is under way
+        if unwanted and run.timeout_seconds and run.state in (HANDED, LONG_RUNNING):
+            ending.append(run)
         if run.state == HANDED:
             withdrawn.append(run)
             continue
@@ -141,6 +150,8 @@ def on_recall(state: WorkerState, pairs: Iterable[tuple[TaskId, RunId]]) -> None
         let_go(state, run)
     if withdrawn:
         state.effects.append(WithdrawRuns(withdrawn))
+    if ending:
+        state.effects.append(EndRuns(ending))
 
 
 def on_seceded(state: WorkerState, run: Run, seconds: float) -> None:

@@ -35,6 +35,16 @@ class WithdrawRuns:
 
 
 @dataclass(slots=True)
+class EndRuns:
+    """End these if they have begun, and not ended: nobody wants what they give.
+
+    Each is reported once, as ever.
+    """
+
+    runs: list[Run]
+
+
+@dataclass(slots=True)
 class HoldRuns:
     """Take these back from the threads, to be handed to them again; those that have begun go on.
 
@@ -133,6 +143,7 @@ Effect = (
     Send
     | StartRuns
     | WithdrawRuns
+    | EndRuns
     | HoldRuns
     | Fetch
     | LoadInline

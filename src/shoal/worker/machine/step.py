@@ -360,8 +360,8 @@ class WorkerMachine:
         computing.enter(self.state, message)
 
     def on_recall_runs(self, message: RecallRuns) -> None:
-        """Give back what has not begun."""
-        computing.on_recall(self.state, message.runs)
+        """Give back what has not begun; end what has, if nobody wants it and it may be ended."""
+        computing.on_recall(self.state, message.runs, unwanted=message.unwanted)
 
     def on_free_replicas(self, message: FreeReplicas) -> None:
         """Let go of these as soon as no run uses them."""

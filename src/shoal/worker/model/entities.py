@@ -8,6 +8,7 @@ from typing import Any, Final
 from shoal.ids import Key, RunId, TaskId
 from shoal.ordered import OrderedSet
 from shoal.protocol.messages import Failure, RunTask
+from shoal.protocol.slots import RunTaskIn
 
 WAITING: Final = "waiting"  # for inputs to arrive
 HANDED: Final = "handed"  # to the threads; it may have begun
@@ -112,6 +113,12 @@ class Run:
     def task(self) -> TaskId:
         """The task's number."""
         return self.message.task
+
+    @property
+    def timeout_seconds(self) -> float:
+        """How long it may take; 0: as long as it likes, and it is never ended from outside."""
+        message = self.message
+        return message.timeout_seconds if isinstance(message, RunTaskIn) else 0.0
 
     @property
     def is_held_back(self) -> bool:

@@ -17,6 +17,7 @@ from shoal.worker.machine.effects import (
     Define,
     Drop,
     Effect,
+    EndRuns,
     Evict,
     Fetch,
     ForgetCodes,
@@ -154,6 +155,9 @@ class Deeds:
         if len(withdrawn) < len(effect.runs) and self._threads.on_taken_back is not None:
             self._threads.on_taken_back(effect.runs)
 
+    def _end_runs(self, effect: EndRuns) -> None:
+        self._threads.end(effect.runs)
+
     def _hold_runs(self, effect: HoldRuns) -> None:
         held = self._threads.withdraw(effect.runs)
         if held:
@@ -246,6 +250,7 @@ DEEDS: Final[dict[type[Effect], Callable[[Any, Any], None]]] = {
     Send: Deeds._send,
     StartRuns: Deeds._start_runs,
     WithdrawRuns: Deeds._withdraw_runs,
+    EndRuns: Deeds._end_runs,
     HoldRuns: Deeds._hold_runs,
     Fetch: Deeds._fetch,
     LoadInline: Deeds._load_inline,

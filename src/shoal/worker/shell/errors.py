@@ -114,6 +114,46 @@ class NoSubstitute(ShoalError, RuntimeError):
         )
 
 
+class ThreadLeftBehind(ShoalError, RuntimeError):
+    """A run was told to end, and its thread did not come back."""
+
+    def __init__(
+        self, key: str, thread: str, seconds: float, where: str, is_overdue: bool, nleft: int
+    ) -> None:
+        """`where`: the thread is; `is_overdue`: else nobody wanted the run; `nleft`: of all."""
+        super().__init__(key, thread, seconds, where, is_overdue, nleft)
+        self.key, self.thread, self.seconds, self.where = key, thread, seconds, where
+        self.is_overdue, self.nleft = is_overdue, nleft
+
+    def __str__(self) -> str:
+        why = "its time was over" if self.is_overdue else "it had been cancelled"
+        where = f" It is at {self.where}." if self.where else ""
+        return (
+            f"Task {self.key!r} was told to end, as {why}, and has not within {self.seconds:g} s: "
+            f"its thread {self.thread} is left behind, and another one has its place.{where}\n"
+            "Native code can't be interrupted. The thread ends once that returns, or with the "
+            f"worker's process, and has the task's inputs until then; {self.nleft} of this worker "
+            "are like that."
+        )
+
+
+class ManyLeftBehind(ShoalError, RuntimeError):
+    """More threads of a worker were left behind than it has slots."""
+
+    def __init__(self, worker: str, nleft: int, nthreads: int) -> None:
+        """`worker`: its name; `nleft`: how many were; `nthreads`: it may run tasks in."""
+        super().__init__(worker, nleft, nthreads)
+        self.worker, self.nleft, self.nthreads = worker, nleft, nthreads
+
+    def __str__(self) -> str:
+        return (
+            f"{self.nleft} threads of worker {self.worker} were left behind in tasks that do not "
+            f"end, and it has {self.nthreads} for tasks: they take processors and memory from "
+            "those that it runs. If it has a nanny, a new process is to be had with "
+            f"client.restart_workers([{self.worker!r}]); what it holds is computed again."
+        )
+
+
 class NoThreads(ShoalError, RuntimeError):
     """The system did not give a worker the threads that it was to have."""
 

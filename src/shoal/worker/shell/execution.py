@@ -10,16 +10,19 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from concurrent.futures import Future as ConcurrentFuture
 from contextvars import Context, copy_context
 from time import perf_counter, time
-from types import CoroutineType
+from types import CoroutineType, TracebackType
 from typing import Any, Final
 
 from shoal.comms.cancellation import is_our_cancellation
 from shoal.errors import Reschedule
 from shoal.ids import Key
+from shoal.observe.errors import RunInterrupted, TaskTimeout
 from shoal.protocol.exceptions import tell_unreadable, to_failure
+from shoal.protocol.keys import to_text
 from shoal.protocol.messages import RunTask
 from shoal.protocol.payload import dump_small, kind_of, load, nbytes_of
 from shoal.shuffle.errors import RunTakenBack, ShardsUnavailable
@@ -35,6 +38,7 @@ from shoal.worker.model.entities import (
 from shoal.worker.shell.context import Host, RunContext, current_run
 from shoal.worker.shell.evaluation import evaluate_item
 from shoal.worker.shell.functions import Code, call
+from shoal.worker.shell.interruption import OVERDUE, Interruption
 
 _logger = logging.getLogger("shoal.worker")
 
@@ -46,6 +50,9 @@ _INLINE_FACTOR: Final = 16
 
 _OWN_MODULES: Final = frozenset((__name__, f"{__package__}.threads", evaluate_item.__module__))
 """Whose frames a traceback does not begin with."""
+
+_OURS: Final = (RunInterrupted, asyncio.CancelledError, CancelledError)
+"""What a run raises that was told to end, and has nothing to say about it."""
 
 
 class Inline:
@@ -60,7 +67,7 @@ class Inline:
 class Job:
     """What a thread needs for one run."""
 
-    __slots__ = ("code", "has_inline", "inputs", "reported", "run")
+    __slots__ = ("code", "has_inline", "inputs", "interruption", "reported", "run")
 
     def __init__(self, run: Run, code: Code, inputs: list[object], has_inline: bool) -> None:
         """`inputs`: values in the order of the arguments; Inline ones if `has_inline`."""
@@ -69,6 +76,13 @@ class Job:
         self.inputs = inputs
         self.has_inline = has_inline
         self.reported = False
+        self.interruption: Interruption | None = None  # of a run that may be ended
+        if type(run.message) is not RunTask and run.timeout_seconds:
+            self.interruption = Interruption(run.timeout_seconds)
+
+    def may_report(self) -> bool:
+        """Whether its thread says how it has ended; False: that thread was given up."""
+        return self.interruption is None or self.interruption.may_report()
 
 
 class Execution:
@@ -102,10 +116,60 @@ class Execution:
         """Run a job to its end, whatever that is."""
         started_at = time()
         context = copy_context()  # what a task sets is its own
+        if job.interruption is not None:
+            return self._execute_until(job, job.interruption, context, started_at)
         try:
             return context.run(self._call, job, context, started_at)
         except BaseException as error:
             return self.failed(job.run, error, started_at), None
+
+    def _execute_until(
+        self, job: Job, interruption: Interruption, context: Context, started_at: float
+    ) -> tuple[RunEnded, object]:
+        """The same for a run that may be interrupted, wherever that strikes.
+
+        It does so once at most, so what follows it is safe.  What the run returns in spite of it is
+        its result.
+        """
+        outcome: tuple[RunEnded, object] | None = None
+        error: BaseException | None = None
+        try:
+            try:
+                interruption.begin()
+                outcome = context.run(self._call, job, context, started_at)
+            except BaseException as raised:
+                error = raised
+            interruption.close()
+        except BaseException as raised:
+            interruption.close()
+            error = raised if error is None else error
+        if outcome is not None:
+            return outcome
+        assert error is not None
+        run, why = job.run, interruption.why
+        if why is OVERDUE:
+            error = self._overdue(run, error, interruption.timeout_seconds, started_at)
+        elif why:
+            seconds = max(0.0, time() - started_at)
+            return RunEnded(run, WITHDRAWN, seconds=seconds, started_at=started_at), None
+        return self.failed(run, error, started_at), None
+
+    def _overdue(
+        self, run: Run, error: BaseException, limit_seconds: float, started_at: float
+    ) -> TaskTimeout:
+        """What the run has failed with, instead of what it raised as it was told to end."""
+        seconds = max(0.0, time() - started_at)
+        timeout = TaskTimeout(to_text(run.key), limit_seconds, seconds)
+        cause = None if issubclass(type(error), _OURS) else error
+        trace = _without_own_frames(error.__traceback__)
+        timeout.__cause__, timeout.__suppress_context__ = cause, True
+        return timeout.with_traceback(trace)
+
+    def cancel(self, run: Run) -> None:
+        """If it is a coroutine that is under way, have it cancelled.  On the loop."""
+        task = self.coroutines().get(run) if self._coroutines else None
+        if task is not None:
+            task.cancel()
 
     def failed(self, run: Run, error: BaseException, started_at: float) -> RunEnded:
         """The end of a run that raised.  Never raises, whatever `error` does when looked at."""
@@ -142,12 +206,17 @@ class Execution:
             raise
         del inputs
         started = inside.started_at = perf_counter()
-        if type(message) is RunTask and not self.has_default:
+        names_none = type(message) is RunTask or not getattr(message, "executor", "")
+        if names_none and not self.has_default:
             value = function(*args, **kwargs)
         else:
+            if job.interruption is not None:
+                job.interruption.close()  # nothing is raised in a thread that has others' locks
             value = self._host.executors.run(message, function, args, kwargs)
         if type(value) is CoroutineType:
-            value = self._await(value, context)
+            if job.interruption is not None:
+                job.interruption.close()  # it is cancelled instead
+            value = self._await(value, context, job.interruption)
         seconds = perf_counter() - started
         if inside.actor is not None:  # which is known everywhere by its proxy, small or not
             proxy, kind = inside.actor
@@ -160,13 +229,18 @@ class Execution:
         kind = kind_of(value) if inline is None else ""
         return RunEnded(run, FINISHED, nbytes, seconds, inline, kind, started_at), value
 
-    def _await(self, coroutine: CoroutineType[Any, Any, Any], context: Context) -> object:
+    def _await(
+        self,
+        coroutine: CoroutineType[Any, Any, Any],
+        context: Context,
+        interruption: Interruption | None,
+    ) -> object:
         """Have the worker's loop run a task that is a coroutine, and wait for it here."""
         outcome: ConcurrentFuture[object] = ConcurrentFuture()
         inner = context.copy()  # the thread is inside of `context` itself
 
         def start() -> None:
-            if self._closing:
+            if self._closing or (interruption is not None and interruption.why):
                 coroutine.close()
                 outcome.cancel()
                 return
@@ -239,10 +313,15 @@ def _key_of(run: Run, place: int) -> Key:
     return Key("") if isinstance(item, int) else item.key
 
 
-def _drop_own_frames(error: BaseException) -> None:
-    """Let the traceback begin with the user's code."""
-    trace = sys.exc_info()[2]  # what `error` itself says may be of its own making
+def _without_own_frames(trace: TracebackType | None) -> TracebackType | None:
+    """From where on it is the user's code."""
     while trace is not None and trace.tb_frame.f_globals.get("__name__") in _OWN_MODULES:
         trace = trace.tb_next
+    return trace
+
+
+def _drop_own_frames(error: BaseException) -> None:
+    """Let the traceback begin with the user's code."""
+    trace = _without_own_frames(sys.exc_info()[2])  # what `error` says may be of its own making
     if trace is not None:
         BaseException.with_traceback(error, trace)

@@ -121,7 +121,7 @@ class Feed:
         self.memory: MemoryWatch | None = None  # while there is a limit to watch over
         self._background: set[asyncio.Task[None]] = set()  # only to keep them alive
         self._executor = ThreadPoolExecutor(_VALUE_THREADS, f"shoal-worker-{host.name}-values")
-        self.threads = RunThreads(host, host.nthreads, self.on_ended)
+        self.threads = RunThreads(host, host.nthreads, self.on_ended, settings.give_up_seconds)
         self._operations = Operations(host)
         self.spilling = Spilling(
             str(host.name), machine, results, self, make_spill, target_bytes=target_bytes

@@ -73,6 +73,14 @@ class Slots:
         self.settle()
         return True
 
+    def lose(self, number: int) -> None:
+        """A thread does not come back, and has no slot, whatever it is at."""
+        self._seceded.pop(number, None)
+        event = self._rejoining.pop(number, None)
+        if event is not None:
+            event.set()
+        self.nalive -= 1
+
     def settle(self) -> int:
         """Give slots that are free to those who want one back; how many threads are lacking then.
 

@@ -25,6 +25,7 @@ from shoal.worker.shell.context import Host, current_run
 from shoal.worker.shell.errors import NoSubstitute, NoThreads
 from shoal.worker.shell.execution import Execution, Job
 from shoal.worker.shell.slots import Slots
+from shoal.worker.shell.time_limits import GRACE_SECONDS, TimeLimits
 
 logger = logging.getLogger("shoal.worker")
 
@@ -50,8 +51,11 @@ class RunThreads:
         host: Host,
         nthreads: int,
         on_ended: Callable[[list[tuple[RunEnded, object]]], None],
+        grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         """`on_ended`: called on the loop with (how it ended, its value) of each job in turn.
+
+        `grace_seconds`: what a run that was told to end may take for it; see `TimeLimits`.
 
         Raises:
             NoThreads: the system gives no more; those that it gave have ended.
@@ -72,6 +76,7 @@ class RunThreads:
         self._closing = False
         self._nforks = _nforks
         self._slots = Slots(nthreads)
+        self._limits = TimeLimits(host, self._execution, self, grace_seconds)
         self._nwakes = 0  # of idle threads that may be too many, in the queue among the runs
         self._threads: dict[int, threading.Thread] = {}
         self._nstarted = 0
@@ -152,6 +157,8 @@ class RunThreads:
         """Queue jobs, in their order.  Cost: 0.2 us for each."""
         put, waiting = self._queue.put, self._waiting
         for job in jobs:
+            if job.interruption is not None:
+                self._limits.enter(job)
             waiting[job.run] = job
             put(job.run)
 
@@ -244,7 +251,31 @@ class RunThreads:
 
     def withdraw(self, runs: Iterable[Run]) -> list[Run]:
         """Take jobs back; returns those that had not begun, which will not be reported."""
-        return [run for run in runs if self._waiting.pop(run, None) is not None]
+        withdrawn = [run for run in runs if self._waiting.pop(run, None) is not None]
+        self._limits.leave(withdrawn)
+        return withdrawn
+
+    def end(self, runs: Iterable[Run]) -> None:
+        """Nobody wants what these give: end those that have a limit; the others go on."""
+        self._limits.end(runs)
+
+    def leave_behind(self, job: Job) -> threading.Thread | None:
+        """Go on without the thread that is busy with it; None: it came back just now."""
+        number = self._number_of(job.run)
+        if number is None or job.interruption is None or not job.interruption.give_up():
+            return None
+        with self._slots.lock:
+            self._executing.pop(number, None)
+            thread = self._threads.pop(number)
+            self._slots.lose(number)
+            self._adjust()
+        return thread
+
+    def report(self, ended: RunEnded) -> None:
+        """A run has ended without its thread."""
+        if not self._closing:
+            self._limits.leave([ended.run])
+            self._on_ended([(ended, None)])
 
     async def close(self, timeout_seconds: float) -> int:
         """End the threads.  What waits is dropped, what executes may end within the time.
@@ -252,6 +283,7 @@ class RunThreads:
         Returns how many threads did not come back; they are left behind, with a line in the log.
         """
         self._closing = True
+        self._limits.close()
         self._waiting.clear()
         if self.on_taken_back is not None:
             self.on_taken_back(self.executing())
@@ -288,7 +320,7 @@ class RunThreads:
 
     def _work(self, number: int) -> None:
         """Run jobs until told to end, whatever is thrown into this thread from outside."""
-        while True:
+        while number in self._threads:  # else it was left behind
             try:
                 self._work_on(number)
                 return
@@ -314,12 +346,16 @@ class RunThreads:
             executing[number] = job
             if self.on_begun is not None:
                 self._tell_begun(run)
+            if job.interruption is not None:
+                self._limits.begun(job)
             limit = recursion_limit()
             ended = execute(job)
             if recursion_limit() < limit:
                 set_limit(limit)  # it is everybody's, and the loop needs more than a task may leave
             if _nforks != self._nforks:
                 os._exit(0)  # a fork came back from the task: the original reports, and goes on
+            if job.interruption is not None and not job.may_report():
+                return  # it was given up, and this thread with it
             job.reported = True  # and so it is: nothing can strike between these two
             self._ended.append(ended)
             del executing[number]
@@ -342,7 +378,7 @@ class RunThreads:
     def _resume(self, number: int, error: BaseException) -> None:
         """Make up for what the thread may have dropped when `error` struck it."""
         job = self._executing.pop(number, None)
-        if job is not None and not job.reported:
+        if job is not None and not job.reported and job.may_report():
             self._ended.append((self._execution.failed(job.run, error, time()), None))
         for run in list(self._waiting):
             self._queue.put(run)  # one of them may be in no queue; twice does no harm
@@ -372,4 +408,5 @@ class RunThreads:
         while self._ended:
             ended.append(take())
         if ended and not self._closing:
+            self._limits.leave([end.run for end, _ in ended])
             self._on_ended(ended)
