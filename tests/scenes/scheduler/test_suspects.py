@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from shoal.protocol.membership import Closing, RetireWorkers
-from shoal.protocol.messages import TaskOptions, WorkerHeartbeat
+from shoal.protocol.messages import ReplicasGone, TaskOptions, WorkerHeartbeat
 from shoal.protocol.placement import ExplainTasks
 from shoal.scheduler.policies.retirement import workers_to_close
 from tests.scenes.scheduler.scene import Scene
@@ -329,6 +329,51 @@ def test_a_worker_that_hears_nothing_is_as_good_as_silent(scene: Scene) -> None:
     assert not scene.worker("a").takes_work
     beat(scene, "a", 180)
     assert scene.worker("a").takes_work
+
+
+def go_deaf(scene: Scene) -> None:
+    """a runs x and hears nothing more: x runs on b too."""
+    scene.workers("a")
+    beat(scene, "a", 100)
+    scene.submit(x=[])
+    scene.workers("b")
+    for _ in range(12):
+        beat(scene, "a", 100)
+    assert scene.take()[-2:] == ["a: recall x #1", "b: run x #2"]
+
+
+def test_what_ends_on_a_worker_that_hears_nothing_counts_once_it_hears(scene: Scene) -> None:
+    go_deaf(scene)
+    scene.finish("x", on="a", nth=1)
+    assert scene.take() == []
+    beat(scene, "a", 150)
+    assert scene.take() == ["b: recall x #2", "c: x in memory at a"]
+    assert not scene.worker("a").forfeited
+
+
+def test_what_a_worker_that_hears_nothing_has_lost_is_not_believed_to_be_there(
+    scene: Scene,
+) -> None:
+    """It says so as it hears nothing, and is given its results again as it hears."""
+    scene.workers("a", "b")
+    beat(scene, "a", 100)
+    scene.submit(x=[], options=ON_A)
+    scene.finish("x")
+    scene.submit(y=[], options=ON_A)
+    for _ in range(12):
+        beat(scene, "a", 110)
+    assert not scene.worker("a").takes_work
+    scene.from_worker("a", ReplicasGone([scene.number("x")]))
+    beat(scene, "a", 150)
+    assert scene.worker("a").takes_work
+    assert scene.task("x") not in scene.worker("a").has_what
+
+
+def test_what_was_said_by_who_heard_nothing_counts_once_it_is_vouched_for(scene: Scene) -> None:
+    go_deaf(scene)
+    scene.finish("x", on="a", nth=1)
+    scene.machine.worker_vouched(scene.worker("a"), scene.now)
+    assert scene.task("x").state == "memory"
 
 
 def test_it_is_noticed_though_something_had_just_arrived(scene: Scene) -> None:

@@ -9,7 +9,13 @@ from types import MappingProxyType
 
 from shoal.ids import Epoch, Key
 from shoal.protocol.journal import Entry
-from shoal.protocol.messages import Message, RegisterClient, RegisterWorker
+from shoal.protocol.messages import (
+    Message,
+    RegisterClient,
+    RegisterWorker,
+    WorkerHeartbeat,
+    WorkerLeaving,
+)
 from shoal.protocol.metadata import Leaf
 from shoal.scheduler.machine.core import Core
 from shoal.scheduler.machine.filling import fill
@@ -40,12 +46,16 @@ from shoal.scheduler.machine.suspecting import on_vouch_for_worker, trust_again
 from shoal.scheduler.machine.table import ANNOUNCED, FROM_CLIENT, FROM_WORKER
 from shoal.scheduler.machine.telling import tell_topics
 from shoal.scheduler.model.about import About
-from shoal.scheduler.model.entities import Client, Worker
+from shoal.scheduler.model.entities import Client, Silence, Worker
 from shoal.scheduler.model.journaled import Journaled
 from shoal.scheduler.model.keepers import Keeper
 from shoal.scheduler.model.reduction import Suggested
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.state import SchedulerState
+
+OF_SUSPECTS = (WorkerHeartbeat, WorkerLeaving)
+"""What counts though it is said by one who hears nothing: else it is as if that was on its way, as
+it is with those that are silent.  What is heard while a worker has nothing can't be true of it."""
 
 
 class SchedulerMachine:
@@ -132,7 +142,10 @@ class SchedulerMachine:
         """Somebody who sees its process says that it lives, though it can't say so itself."""
         core = self._begin("vouched", now)
         if core.state.worker_by_id.get(worker.id) is worker:
+            silence = worker.silence
             on_vouch_for_worker(core, worker)
+            if silence is not None:
+                self._catch_up(worker, silence)
         self._settle()
 
     def client_joined(self, message: RegisterClient, now: float) -> Client:
@@ -160,9 +173,13 @@ class SchedulerMachine:
                 core.cause = "heard-again"
                 trust_again(core, worker)
         for message in messages:
-            kind = type(message)
-            core.cause = kind.__name__
-            FROM_WORKER[kind](core, worker, message)
+            silence = worker.silence
+            if silence is not None and type(message) not in OF_SUSPECTS:
+                silence.put_by.append(message)
+                continue
+            self._hear(worker, message)
+            if silence is not None:
+                self._catch_up(worker, silence)
         self._settle()
 
     def receive_from_client(self, client: Client, messages: Sequence[Message], now: float) -> None:
@@ -276,6 +293,17 @@ class SchedulerMachine:
         if warnings:
             self._core.warnings = []
         return warnings
+
+    def _hear(self, worker: Worker, message: Message) -> None:
+        kind = type(message)
+        self._core.cause = kind.__name__
+        FROM_WORKER[kind](self._core, worker, message)
+
+    def _catch_up(self, worker: Worker, silence: Silence) -> None:
+        """What a suspect has said is heard once it is none any more, as if it had come only now."""
+        if worker.silence is None:
+            for message in silence.put_by:
+                self._hear(worker, message)
 
     def _begin(self, cause: str, now: float) -> Core:
         core = self._core

@@ -190,7 +190,7 @@ class Weight:
 class Silence:
     """What was taken from a worker that is silent though it should have spoken: it is *suspect*."""
 
-    __slots__ = ("accused", "at", "orphans", "replicas", "runs")
+    __slots__ = ("accused", "at", "orphans", "put_by", "replicas", "runs")
 
     def __init__(self, at: float) -> None:
         self.at = at  # since when it is suspect (s, monotonic)
@@ -198,6 +198,7 @@ class Silence:
         self.runs: dict[RunId, Task] = {}  # that were out there, and are run elsewhere
         self.accused: list[Task] = []  # of them, those that may have been executing
         self.orphans: list[Key] = []  # that it has from before the scheduler was lost
+        self.put_by: list[Message] = []  # what it has said since, though it hears nothing
 
 
 class Worker:
