@@ -126,6 +126,10 @@ def lose_a_worker(s: Settled) -> None:
     del s.cluster.scheduler.machine.state.workers[s.worker.address]
 
 
+def suspect_a_worker(s: Settled) -> None:
+    s.known_worker.hearing.is_lost = True
+
+
 def lose_a_client(s: Settled) -> None:
     s.cluster.scheduler.machine.state.clients.clear()
 
@@ -184,6 +188,7 @@ def talk_too_much(s: Settled) -> None:
         (keep_a_future_waiting, "clients hear of it"),
         (lose_a_worker, "everybody is back"),
         (lose_a_client, "everybody is back"),
+        (suspect_a_worker, "nobody is suspect"),
         (drop_a_want, "wants have futures"),
         (forget_a_replica, "replicas are booked"),
         (lose_a_value, "replicas are booked"),

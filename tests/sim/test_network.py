@@ -92,6 +92,42 @@ def test_what_was_said_before_closing_arrives_before_the_end() -> None:
     assert (b.heard, b.closed, a.closed) == ([1], 1, 0)
 
 
+def test_who_is_deaf_speaks_and_hears_everything_in_order_once_it_is_mended() -> None:
+    for seed in range(20):
+        world, network, connection, a, b = scene(seed)
+        for i in range(50):
+            world.at(i * 0.003, connection.a.send, i)
+        world.at(0.05, network.deafen, connection.b)
+        world.at(0.06, connection.b.send, 1)
+        world.at(0.1, network.mend, connection.b)
+        let_all_happen(world)
+        assert a.heard == [1]
+        assert b.heard == list(range(50))
+
+
+def test_healing_mends_who_is_deaf() -> None:
+    world, network, connection, _, b = scene()
+    network.deafen(connection.b)
+    connection.a.send(1)
+    connection.a.close()
+    let_all_happen(world)
+    assert (b.heard, b.closed) == ([], 0)
+    network.heal()
+    let_all_happen(world)
+    assert (b.heard, b.closed) == ([1], 1)
+
+
+def test_what_was_said_to_who_is_deaf_is_lost_as_the_connection_breaks() -> None:
+    world, network, connection, a, b = scene()
+    network.deafen(connection.b)
+    connection.a.send(1)
+    world.at(5.0, connection.break_now)
+    let_all_happen(world)
+    network.mend(connection.b)
+    let_all_happen(world)
+    assert (b.heard, b.closed, a.closed) == ([], 1, 1)
+
+
 def test_a_process_that_is_gone_notices_nothing() -> None:
     world, _, connection, a, b = scene()
     connection.b.send(1)

@@ -121,6 +121,15 @@ def clients_hear_of_it(cluster: Cluster) -> Iterator[str]:
             yield f"{client.name} still waits for {record.key!r}, which is {record.status}"
 
 
+def nobody_is_suspect(cluster: Cluster) -> Iterator[str]:
+    """Who is there, and can be heard and hear, is trusted again."""
+    workers = cluster.scheduler.machine.state.workers
+    for worker in cluster.live_workers():
+        known = workers.get(worker.address)
+        if known is not None and (known.silence is not None or known.hearing.is_lost):
+            yield f"{worker.name} is there, and is suspect"
+
+
 def calls_are_answered(cluster: Cluster) -> Iterator[str]:
     """No client waits for the answer to a call."""
     for client in cluster.live_clients():
@@ -400,6 +409,7 @@ ENDED: Final[tuple[Invariant, ...]] = (
     given_values_are_there,
     goals_are_kept,
     everybody_is_back,
+    nobody_is_suspect,
     wants_have_futures,
     replicas_are_booked,
     runs_are_booked,

@@ -13,6 +13,7 @@ from shoal.sim.plan import (
     Copy,
     Crash,
     CutPeers,
+    Deafen,
     Fault,
     Freeze,
     LetGo,
@@ -111,7 +112,7 @@ def perform(cluster: Cluster, fault: Fault) -> None:
 def _befall(
     cluster: Cluster,
     place: Place,
-    fault: Crash | Retire | BreakConnection | Freeze | SlowWorker | Spill | Pause,
+    fault: Crash | Retire | BreakConnection | Freeze | Deafen | SlowWorker | Spill | Pause,
 ) -> None:
     """One worker's misfortune."""
     worker = place.worker
@@ -134,6 +135,8 @@ def _befall(
             worker.break_connection()
         case Freeze(_, _, seconds):
             worker.freeze(cluster.world.now + seconds)
+        case Deafen(_, _, seconds, breaks):
+            worker.deafen(cluster.world.now + seconds, breaks)
         case Pause(_, _, seconds, leaks):
             worker.when_awake(worker.shortage.begin, cluster.world.now + seconds, leaks)
         case Spill(_, _, nbytes, bad_every, seconds):

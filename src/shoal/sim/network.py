@@ -2,7 +2,8 @@
 
 That is what TCP promises.  So nothing is lost or said twice inside a connection; it may be slow, it
 may stall, and it may break: then each side notices at a time of its own, and of what was under way
-a first part arrives and the rest does not.
+a first part arrives and the rest does not.  One side may be *deaf*: what is said to it is under way
+until that is mended, or the connection breaks; what it says arrives all the time.
 """
 
 from collections import deque
@@ -43,6 +44,7 @@ class Network:
         self._stalled_until: dict[tuple[str, str], float] = {}
         self._slow: dict[tuple[str, str], tuple[float, float]] = {}  # (factor, until)
         self._cut_until: dict[tuple[str, str], float] = {}
+        self._deaf: dict[End, None] = {}
 
     def stall(self, a: str, b: str, until: float) -> None:
         """Nothing arrives between the two, either way, before `until`."""
@@ -57,8 +59,20 @@ class Network:
         """Neither can reach the other before `until`, though both reach everybody else."""
         self._cut_until[a, b] = self._cut_until[b, a] = until
 
+    def deafen(self, end: "End") -> None:
+        """Nothing that is said to `end` arrives there until it is mended."""
+        end.is_deaf = True
+        self._deaf[end] = None
+
+    def mend(self, end: "End") -> None:
+        """What was said to it meanwhile arrives, in order, before all that is said later."""
+        self._deaf.pop(end, None)
+        end.hear_again()
+
     def heal(self) -> None:
-        """End every stall, slowness and cut."""
+        """End every stall, slowness, cut and deafness."""
+        for end in list(self._deaf):
+            self.mend(end)
         self._stalled_until.clear()
         self._slow.clear()
         self._cut_until.clear()
@@ -101,8 +115,8 @@ class Network:
 class End:
     """One side of a connection: what it does with what arrives, and what is on its way to it."""
 
-    __slots__ = ("_arriving", "_latest", "connection", "is_closed", "on_closed", "on_messages",
-                 "other", "owner")  # fmt: skip
+    __slots__ = ("_arriving", "_latest", "connection", "is_closed", "is_deaf", "nwithheld",
+                 "on_closed", "on_messages", "other", "owner")  # fmt: skip
 
     def __init__(self, connection: "Connection", owner: str) -> None:
         self.connection = connection
@@ -111,6 +125,8 @@ class End:
         self.on_messages: Receive
         self.on_closed: Closed
         self.is_closed = False  # this side knows that it is over
+        self.is_deaf = False
+        self.nwithheld = 0  # batches that would have arrived if it was not deaf
         self._arriving: deque[Any] = deque()
         self._latest = 0.0
 
@@ -152,6 +168,9 @@ class End:
             self._latest = max(self._latest, later)
             network.world.at(later, self._arrive)
             return
+        if self.is_deaf and not self.is_closed:
+            self.nwithheld += 1
+            return
         batch = self._arriving.popleft()
         if self.is_closed:
             return
@@ -160,6 +179,13 @@ class End:
             self.on_closed()
         else:
             self.on_messages(batch)
+
+    def hear_again(self) -> None:
+        """It is deaf no more."""
+        self.is_deaf = False
+        nwithheld, self.nwithheld = self.nwithheld, 0
+        for _ in range(nwithheld):
+            self.connection.network.world.after(0.0, self._arrive)
 
     def notice(self) -> None:
         """The connection is over, and this side sees it now."""

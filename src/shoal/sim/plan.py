@@ -249,6 +249,19 @@ class Freeze:
 
 
 @dataclass(frozen=True, slots=True)
+class Deafen:
+    """Nothing that its scheduler says gets to a worker for `seconds`, though all that it says does.
+
+    Then it hears all of that; or the connection breaks, and it connects anew.
+    """
+
+    at: float
+    worker: int
+    seconds: float
+    breaks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SlowWorker:
     """A worker's threads take `factor` times as long for `seconds`."""
 
@@ -349,7 +362,17 @@ class RestartScheduler:
 
 
 MayWait: TypeAlias = (
-    Crash | Retire | BreakConnection | Freeze | Stall | CutPeers | LetGo | Copy | Spill | Pause
+    Crash
+    | Retire
+    | BreakConnection
+    | Freeze
+    | Deafen
+    | Stall
+    | CutPeers
+    | LetGo
+    | Copy
+    | Spill
+    | Pause
 )
 
 
@@ -374,6 +397,7 @@ Fault: TypeAlias = (
     | Retire
     | BreakConnection
     | Freeze
+    | Deafen
     | Pause
     | SlowWorker
     | SlowLink

@@ -25,6 +25,7 @@ from shoal.sim.dropping import dropped_too_much
 from shoal.sim.faults import SCHEDULER
 from shoal.sim.journals import contradictions
 from shoal.sim.network import End
+from shoal.sim.silence_judge import SilenceJudge, unheeded
 from shoal.sim.stage import Stage
 from shoal.sim.wire import TO_CLIENT, TO_WORKER
 
@@ -42,6 +43,7 @@ class SchedulerActor:
         self._wake_planned_at: float | None = None
         self._is_over = False
         self._keeps_journal = stage.plan.sync_seconds is not None
+        self._silences = SilenceJudge(stage.settings)
 
     def begin(self) -> None:
         """Before anybody connects: go on with what is on disk, if a journal is kept."""
@@ -125,6 +127,7 @@ class SchedulerActor:
             if isinstance(peer, Worker):
                 self._note_unavailable(batch)
                 self._note_adopted(batch)
+                self._silences.heard(peer, end, batch, now)
                 self._receive_from_worker(peer, batch)
             else:
                 for message in batch:
@@ -147,7 +150,10 @@ class SchedulerActor:
         ntransitions = len(machine.story)
         now = self.stage.world.now
         claims = claims_of(machine.state, worker, batch, now) if machine.state.barriers else []
+        counting = self._silences.counts(worker, batch)
         machine.receive_from_worker(worker, batch, now)
+        for sentence in unheeded(machine.state, counting):
+            self.stage.fail("what a silent worker ended counts", sentence)
         for sentence in still_believed(machine.state, claims):
             self.stage.fail("who lacks shards is not believed to have them", sentence)
         if is_stale and len(machine.story) != ntransitions:
@@ -230,6 +236,8 @@ class SchedulerActor:
         if self._keeps_journal:
             self._write()
         stage, machine = self.stage, self.machine
+        if self._silences.is_needed:
+            self._judge_silence()
         wake_at = machine.wake_at
         planned = self._wake_planned_at
         if wake_at is not None and (planned is None or wake_at < planned):
@@ -265,11 +273,19 @@ class SchedulerActor:
             if end is not None:
                 self.stage.say(end, [message], TO_CLIENT)
 
+    def _judge_silence(self) -> None:
+        ends = self._end_by_peer
+        for sentence in self._silences.look(self.machine.state, ends, self.stage.world.now):
+            self.stage.fail("who can't be heard or hear is suspect", sentence)
+
     def _say_outgoing(self) -> None:
         for peer, messages in self.machine.take_outgoing():
             end = self._end_by_peer.get(peer)
             if end is not None:
                 decoder = TO_WORKER if isinstance(peer, Worker) else TO_CLIENT
+                if isinstance(peer, Worker) and self._silences.is_needed:
+                    for sentence in self._silences.said(peer, messages, self.stage.world.now):
+                        self.stage.fail("who has heard all is told nothing", sentence)
                 self.stage.say(end, messages, decoder)
 
     # --- what failures may be blamed on ------------------------------------------------------

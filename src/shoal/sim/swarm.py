@@ -28,6 +28,7 @@ from shoal.sim.plan import (
 )
 from shoal.sim.returning import used_once
 from shoal.sim.rooms import with_room, with_time
+from shoal.sim.silences import deafness, lasting_seconds
 from shoal.sim.specs import TaskSpec
 from shoal.sim.streams import Streams
 from shoal.sim.workloads import (
@@ -151,7 +152,10 @@ def expand(seed: int) -> Plan:
         settings += _of_returning(streams.of("returning"))
     if ROOM in features:
         settings = with_time(settings)
+    silences = deafness(streams.of("deafness"), len(workers), acts, busy_seconds, settings)
+    faults = sorted([*faults, *silences], key=lambda fault: fault.at)
     ends = [act.at for act in acts] + [fault.at for fault in faults]
+    ends.append(max(ends, default=0.0) + lasting_seconds(silences))
     if "worker_ttl_seconds" in dict(settings):
         ends.append(max(ends, default=0.0) + 2.0)  # calm must not come before silence is noticed
     return Plan(

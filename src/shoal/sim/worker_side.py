@@ -111,6 +111,8 @@ class WorkerActor:
         self.is_dead = False
         self.inline_bytes_max = 0
         self._nbeats = 0
+        self._nreceived = -1  # messages, by the connection that there is; -1: none yet
+        self._missed_beat = False  # as it was frozen
         self._frozen_until = 0.0
         self._deferred: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self.end: End
@@ -124,6 +126,7 @@ class WorkerActor:
         """Connect to the scheduler, and say who this is."""
         if self.is_dead:
             return
+        self._nreceived = -1
         end = self.end = self.stage.dial_scheduler(self.address)
         end.on_messages = lambda batch: self.when_awake(self._receive, end, batch)
         end.on_closed = lambda: self.when_awake(self._disconnected, end)
@@ -150,6 +153,20 @@ class WorkerActor:
         """The connection to the scheduler breaks."""
         self.end.connection.break_now()
 
+    def deafen(self, until: float, breaks: bool) -> None:
+        """What the scheduler says does not arrive until then; then it does, or never will."""
+        end = self.end
+        if not end.is_whole:
+            return
+        self.stage.network.deafen(end)
+        self.stage.world.at(until, self._hear_again, end, breaks)
+
+    def _hear_again(self, end: End, breaks: bool) -> None:
+        if breaks and end.is_deaf:
+            end.connection.break_now()
+        else:
+            self.stage.network.mend(end)
+
     def freeze(self, until: float) -> None:
         """Stand still: what arrives meanwhile is looked at then."""
         self._frozen_until = max(self._frozen_until, until)
@@ -158,6 +175,10 @@ class WorkerActor:
     def thaw(self) -> None:
         """Go on, with what has arrived meanwhile first."""
         self._frozen_until = 0.0
+        if self._missed_beat:
+            self._missed_beat = False
+            if self.stage.streams.of(f"first after a pause {self.name}").random() < 0.5:
+                self._say_beat(self.end)  # before it has read anything
         if self.room.judge is not None:
             self.room.judge.thawed()
         deferred, self._deferred = self._deferred, deque()
@@ -183,6 +204,7 @@ class WorkerActor:
     def _receive(self, end: End, batch: list[Message]) -> None:
         if end is not self.end or end.is_closed:
             return
+        self._nreceived = max(self._nreceived, 0) + len(batch)
         self.stage.hear(self.name, batch)
         self.room.stir()
         for message in batch:
@@ -221,20 +243,29 @@ class WorkerActor:
         if self.is_dead or end is not self.end or end.is_closed:
             return
         if self._frozen_until <= self.stage.world.now:
-            self._nbeats += 1
-            threads = self.threads
-            is_game = self._nbeats % 2 and not self.memory.limit
-            nwaiting = threads.nexecuting if is_game else threads.nwaiting
-            heartbeat = WorkerHeartbeat(nexecuting=threads.nexecuting, nwaiting=nwaiting)
-            self.stage.say(end, [heartbeat], FROM_WORKER)
+            self._say_beat(end)
+        else:
+            self._missed_beat = True
         self.stage.world.after(seconds, self._beat, end, seconds, background=True)
+
+    def _say_beat(self, end: End) -> None:
+        self._nbeats += 1
+        is_game = self._nbeats % 2 and not self.memory.limit
+        self._say_alive(end, self.threads.nexecuting if is_game else self.threads.nwaiting)
 
     def beat_now(self) -> None:
         """Say how many runs wait."""
-        if not self.end.is_closed:
-            threads = self.threads
-            beat = WorkerHeartbeat(nexecuting=threads.nexecuting, nwaiting=threads.nwaiting)
-            self.stage.say(self.end, [beat], FROM_WORKER)
+        self._say_alive(self.end, self.threads.nwaiting)
+
+    def _say_alive(self, end: End, nwaiting: int) -> None:
+        """A sign of life; `nwaiting`: runs of which it says that they wait for others."""
+        if not end.is_closed:
+            heartbeat = WorkerHeartbeat(
+                nexecuting=self.threads.nexecuting,
+                nwaiting=nwaiting,
+                received_bytes=self._nreceived,
+            )
+            self.stage.say(end, [heartbeat], FROM_WORKER)
 
     # --- the shell's part --------------------------------------------------------------------
 
