@@ -20,6 +20,7 @@ from shoal.sim.mutant import Mutant
 from shoal.sim.orphan_mutants import OF_ORPHANS
 from shoal.sim.room_mutants import OF_ROOM
 from shoal.sim.shuffle_mutants import OF_SHUFFLES
+from shoal.sim.silence_mutants import OF_SILENCE
 
 NOTICED: Final = 3
 """Exit code of a process whose mutant was noticed; not one that an exception would give."""
@@ -324,6 +325,7 @@ MUTANTS: Final = (
     *OF_ROOM,
     *OF_SHUFFLES,
     *OF_ORPHANS,
+    *OF_SILENCE,
 )
 
 
