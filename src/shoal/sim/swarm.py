@@ -154,10 +154,9 @@ def expand(seed: int) -> Plan:
         settings = with_time(settings)
     silences = deafness(streams.of("deafness"), len(workers), acts, busy_seconds, settings)
     faults = sorted([*faults, *silences], key=lambda fault: fault.at)
-    ends = [act.at for act in acts] + [fault.at for fault in faults]
-    ends.append(max(ends, default=0.0) + lasting_seconds(silences))
+    last_at = max((one.at for one in (*acts, *faults)), default=0.0) + lasting_seconds(silences)
     if "worker_ttl_seconds" in dict(settings):
-        ends.append(max(ends, default=0.0) + 2.0)  # calm must not come before silence is noticed
+        last_at += 2.0  # calm must not come before silence is noticed
     return Plan(
         seed,
         workers,
@@ -165,14 +164,17 @@ def expand(seed: int) -> Plan:
         tuple(acts),
         tuple(faults),
         weather=weather,
-        calm_at=max(ends, default=0.0) + busy_seconds * dice.choice((0.0, 1.0, 5.0)),
+        calm_at=last_at + busy_seconds * dice.choice((0.0, 1.0, 5.0)),
         is_encoded=seed % 10 == 0,
         settings=settings,
         features=tuple(sorted(features)) + tuple(kinds),
-        sync_seconds=streams.of("syncs").choice((0.0, 0.001, 0.05))
-        if JOURNAL in features
-        else None,
+        sync_seconds=_seconds_of_the_disk(streams.of("syncs")) if JOURNAL in features else None,
     )
+
+
+def _seconds_of_the_disk(dice: Random) -> float:
+    """Of the disk that has the journal."""
+    return dice.choice((0.0, 0.001, 0.05))
 
 
 def _features(streams: Streams, dice: Random) -> frozenset[str]:
