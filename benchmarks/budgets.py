@@ -17,9 +17,8 @@ FILE = Path(__file__).with_name("budgets.toml")
 ABSOLUTE = "absolute"
 AGAINST = ("distributed", "pool", ABSOLUTE)
 FIELDS = frozenset(
-    {"figures", "against", "at_least", "at_most", "unit", "why", "history", "where_distributed",
-     "theirs_is_timers"}
-)  # fmt: skip
+    {"figures", "against", "at_least", "at_most", "unit", "why", "history", "is_of_one_machine"}
+)
 WORK = "map_10k:cpu_us_per_task"
 WORK_US = 1600.0
 """What `distributed` needed for a task of a map on the machine that the limits are of."""
@@ -30,10 +29,10 @@ class Budget:
     """A limit that a release has to keep.
 
     Against another side it is the least ratio (of several figures: of their geometric mean);
-    an absolute one is the most that a figure may be, in `unit`; with `where_distributed`, on a
-    machine where `distributed` needs so much for the same.  Where `theirs_is_timers`, which pass as
-    quickly on any machine, the ratio is that of a machine where `distributed` needs `WORK_US` for
-    a task of a map, if that was measured in the same run.
+    an absolute one is the most that a figure may be, in `unit`.  One that `is_of_one_machine` is
+    judged as if where `distributed` needs `WORK_US` for a task of a map: an amount of work, or a
+    ratio to timers, which pass as quickly on any machine.  Without `distributed` in the run such a
+    ratio is taken as it is, and such an amount can't be judged.
     """
 
     name: str
@@ -43,8 +42,7 @@ class Budget:
     history: tuple[float, ...]
     why: str
     unit: str = ""
-    where_distributed: float | None = None
-    theirs_is_timers: bool = False
+    is_of_one_machine: bool = False
 
     @property
     def is_ratio(self) -> bool:
@@ -127,8 +125,7 @@ def _parse(name: str, table: Mapping[str, Any]) -> Budget:
         history=tuple(float(value) for value in table.get("history", ())),
         why=table.get("why", ""),
         unit=table.get("unit", ""),
-        where_distributed=table.get("where_distributed"),
-        theirs_is_timers=bool(table.get("theirs_is_timers", False)),
+        is_of_one_machine=bool(table.get("is_of_one_machine", False)),
     )
 
 
@@ -151,17 +148,15 @@ def concerning(
         if set(budget.workloads) <= set(workloads)
         and "shoal" in sides
         and budget.against in (ABSOLUTE, *sides)
-        and (budget.where_distributed is None or "distributed" in sides)
+        and (budget.is_ratio or not budget.is_of_one_machine or "distributed" in sides)
     ]
 
 
-def _at_the_reference(budget: Budget, row: Row) -> float | None:
-    """The figure as it would be where `distributed` needs as much as the budget says."""
-    here = row.median("shoal")
-    if budget.where_distributed is None or here is None:
-        return here
-    other = row.median("distributed")
-    return here * budget.where_distributed / other if other else None
+def _slowness(row_by_reference: Mapping[str, Row]) -> float | None:
+    """How many times longer the same work takes than on the machine that limits are of."""
+    work = row_by_reference.get(WORK)
+    work_us = None if work is None else work.median("distributed")
+    return work_us / WORK_US if work_us else None
 
 
 def _measured(budget: Budget, row_by_reference: Mapping[str, Row]) -> float | None:
@@ -169,15 +164,12 @@ def _measured(budget: Budget, row_by_reference: Mapping[str, Row]) -> float | No
     present = [row for row in found if row is not None]
     if len(present) < len(found):
         return None
+    slowness = _slowness(row_by_reference) if budget.is_of_one_machine else 1.0
     if not budget.is_ratio:
-        return _at_the_reference(budget, present[0])
+        here = present[0].median("shoal")
+        return None if here is None or slowness is None else here / slowness
     compared = [row.compare("shoal", budget.against) for row in present]
     ratios = [item.ratio for item in compared if item is not None]
     if len(ratios) < len(compared):
         return None
-    ratio = geometric_mean(ratios)
-    if not budget.theirs_is_timers:
-        return ratio
-    work = row_by_reference.get(WORK)
-    work_us = None if work is None else work.median("distributed")
-    return ratio if work_us is None else ratio * work_us / WORK_US
+    return geometric_mean(ratios) * (slowness or 1.0)

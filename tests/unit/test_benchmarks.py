@@ -51,6 +51,11 @@ def row(better: str = "lower", **values: list[float]) -> Row:
     return Row("map_10k", "us_per_task", "us", better, by_side)  # type: ignore[arg-type]
 
 
+def work_of_distributed(us: float) -> Row:
+    """By which a machine is told."""
+    return Row("map_10k", "cpu_us_per_task", "us", "lower", {"distributed": {0: us}})
+
+
 def budget(**changes: Any) -> Budget:
     base = Budget("wall", ("map_10k:us_per_task",), "distributed", 20.0, (), "because")
     return replace(base, **changes)
@@ -227,9 +232,9 @@ def test_an_absolute_budget_is_a_ceiling_on_shoal() -> None:
 
 
 def test_a_ceiling_that_is_of_one_machine_is_judged_as_if_there() -> None:
-    ceiling = budget(against="absolute", limit=40.0, where_distributed=1600.0)
-    (slow,) = judge([ceiling], [row(shoal=[70.0], distributed=[3200.0])])
-    (fast,) = judge([ceiling], [row(shoal=[30.0], distributed=[800.0])])
+    ceiling = budget(against="absolute", limit=40.0, is_of_one_machine=True)
+    (slow,) = judge([ceiling], [row(shoal=[70.0]), work_of_distributed(3200.0)])
+    (fast,) = judge([ceiling], [row(shoal=[30.0]), work_of_distributed(800.0)])
     (alone,) = judge([ceiling], [row(shoal=[30.0])])
     assert [slow.measured, fast.measured, alone.measured] == [35.0, 60.0, None]
     assert concerning([ceiling], ["map_10k"], ["shoal"]) == []
@@ -237,12 +242,9 @@ def test_a_ceiling_that_is_of_one_machine_is_judged_as_if_there() -> None:
 
 
 def test_a_ratio_to_timers_is_judged_as_on_the_machine_that_it_is_of() -> None:
-    latency = budget(figures=("latency:p50_us",), limit=20.0, theirs_is_timers=True)
+    latency = budget(figures=("latency:p50_us",), limit=20.0, is_of_one_machine=True)
     told = Row("latency", "p50_us", "us", "lower", {"shoal": {0: 1.0}, "distributed": {0: 12.0}})
-    work = Row(
-        "map_10k", "cpu_us_per_task", "us", "lower", {"shoal": {0: 9.0}, "distributed": {0: 3200.0}}
-    )
-    (found,) = judge([latency], [told, work])
+    (found,) = judge([latency], [told, work_of_distributed(3200.0)])
     assert found.measured == pytest.approx(24.0)
     (as_it_is,) = judge([latency], [told])  # the machine was not looked at
     assert as_it_is.measured == pytest.approx(12.0)

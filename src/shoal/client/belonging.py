@@ -149,8 +149,7 @@ class Belonging(Sending, ABC):
                 self.machine.say(ClientHeartbeat())
             self._pump()
             if isinstance(self.connection, DialledStream):
-                self.connection.tell_received()
-                self.connection.make_sure()
+                self.connection.keep_alive()
             self._heartbeat = self.loop.call_later(self._heartbeat_seconds, self._beat)
 
     # --- and in again ------------------------------------------------------------------------

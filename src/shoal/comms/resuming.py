@@ -100,18 +100,21 @@ class DialledStream(Stream):
             else:
                 self._sent.stop()
 
-    def make_sure(self, now: float | None = None) -> None:
-        """To be called with signs of life: whether the other side is there, now and then.
+    def keep_alive(self) -> None:
+        """With a sign of life: say what has arrived, and see whether the other side is there."""
+        self.tell_received()
+        self.make_sure(self._loop.time())
+
+    def make_sure(self, now: float) -> None:
+        """Whether the other side is there, now and then.
 
         It is asked what has arrived.  If nothing at all comes for `ANSWER_SECONDS_MAX`, the
         connection is as good as gone, whatever the system thinks of it: that is a break.
 
         Args:
-            now: None: the time of the loop.
+            now: the time of the loop.
         """
         carrier = self._carrier
-        if now is None:
-            now = self._loop.time()
         if carrier is None or not self.window_seconds:
             return
         if self._asked is not None and self._asked[0] is carrier:

@@ -84,7 +84,7 @@ class Belonging:
         elapsed, self._beaten_at = at - self._beaten_at, at
         worked, self._busy_seconds = busy - self._busy_seconds, busy
         self._feed.heartbeat(100 * worked / elapsed if elapsed > 0 else 0.0, memory)
-        self._feed.link.tell_received()
+        self._feed.link.keep_alive()
         return memory["memory_bytes"]
 
     def on_lost(self, reason: Exception | None) -> None:

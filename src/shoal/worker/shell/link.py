@@ -179,12 +179,10 @@ class SchedulerLink:
         if connection is not None and not connection.closed:
             connection.send(messages)
 
-    def tell_received(self) -> None:
-        """If what the scheduler says is kept for a break, say how much of it has arrived; and see
-        whether the scheduler is there."""
+    def keep_alive(self) -> None:
+        """With a sign of life, if a break would be survived: see `DialledStream.keep_alive`."""
         if isinstance(self._connection, DialledStream):
-            self._connection.tell_received()
-            self._connection.make_sure()
+            self._connection.keep_alive()
 
     def sender(self) -> Callable[[Sequence[msgspec.Struct]], None]:
         """What sends on the connection that is there now, and never on a later one."""
