@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -261,6 +263,46 @@ def test_a_run_that_is_to_end_before_a_thread_has_begun_it_does_not_begin() -> N
         interruption.begin()
     interruption.close()
     interruption.close()
+
+
+@pytest.mark.parametrize("how", ["struck not yet", "left in native code"])
+def test_a_profiler_can_be_set_in_a_process_where_a_run_was_interrupted(how: str) -> None:
+    """In a process of its own: with Python 3.11 it would go on for ever, and whatever ends it."""
+    program = [sys.executable, "-c", PROFILED, how]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("profiled\n", "", 0)
+
+
+PROFILED = """
+import os, sys, threading
+from shoal.worker.shell.interruption import OVERDUE, Interruption
+
+interruption = Interruption(1.0)
+if sys.argv[1] == "struck not yet":
+    interruption.interrupt(OVERDUE)
+    try:
+        interruption.begin()
+    except BaseException:
+        interruption.close()
+else:
+    begun, (reader, writer) = threading.Event(), os.pipe()
+
+    def wait():
+        interruption.begin()
+        begun.set()
+        os.read(reader, 1)
+
+    threading.Thread(target=wait, daemon=True).start()
+    begun.wait()
+    interruption.interrupt(OVERDUE)
+    assert interruption.give_up()
+sys.setprofile(lambda *_: None)
+len(range(3))
+(lambda: None)()
+sys.setprofile(None)
+print("profiled", flush=True)
+os._exit(0)
+"""
 
 
 def test_either_the_thread_or_the_loop_says_how_a_run_has_ended() -> None:

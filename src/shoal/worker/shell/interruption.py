@@ -8,6 +8,7 @@ the run has ended.  A `dict` gives rights out, since `setdefault` is one step of
 
 from __future__ import annotations
 
+import contextlib
 from _thread import allocate_lock, get_ident
 from typing import Final
 
@@ -61,7 +62,10 @@ class Interruption:
 
     def give_up(self) -> bool:
         """Whether the loop says how it has ended, and no more its thread."""
-        return self._rights.setdefault(_REPORTING, _LOOP) is _LOOP
+        is_ours = self._rights.setdefault(_REPORTING, _LOOP) is _LOOP
+        if is_ours:
+            _settle()  # its thread may wait in native code for ever, with what is raised there
+        return is_ours
 
     # --- for the thread of the run -----------------------------------------------------------
 
@@ -84,16 +88,33 @@ class Interruption:
             return
         if not self._is_raised:
             self._raised.acquire()  # the loop is about to
-        _raise_in(get_ident(), None)  # what has not struck yet never does
+        _settle()  # what has not struck yet never does
 
     def may_report(self) -> bool:
         """Whether the thread says how it has ended; False: it was given up, and has no slot."""
         return self._rights.setdefault(_REPORTING, _THREAD) is _THREAD
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Have `error` raised in a thread at its next step; None: not what was about to be."""
+class _Settled(BaseException):
+    """Takes the place of what is about to be raised in a thread."""
+
+
+def _settle() -> None:
+    """Have nothing be about to be raised in the calling thread.
+
+    Something is raised and caught, as withdrawing it is not enough: up to Python 3.12 a mark of the
+    interpreter stays set until an exception strikes somewhere.  All threads look for it at each
+    step meanwhile, and with a profiler or a tracer those of 3.11 never come to do anything else.
+    """
+    with contextlib.suppress(_Settled):
+        _raise_in(get_ident(), _Settled)
+        while True:  # it strikes at the next step
+            continue
+
+
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    """Have `error` raised in a thread at its next step, in place of what was about to be."""
     import ctypes  # few workers ever need it
 
-    raised = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+    set_error = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    set_error(ctypes.c_ulong(thread), ctypes.py_object(error))
