@@ -62,8 +62,10 @@ class Vouching:
         self._saying: asyncio.Task[None] | None = None
 
     def beat(self, process: Process, interval_seconds: float) -> None:
-        """The process gave a sign of life; the next one is due in so long."""
+        """The process gave a sign of life; the next one is due in so long; 0: none is, it rests."""
         self.end()
+        if not interval_seconds:
+            return
         loop = asyncio.get_running_loop()
         late_seconds = LATE_RATIO * interval_seconds
         self._timer = loop.call_later(late_seconds, self._vouch, process, late_seconds)

@@ -82,6 +82,21 @@ def test_nobody_vouches_for_a_process_that_has_ended():
     play(scenario)
 
 
+def test_nobody_vouches_for_a_worker_that_says_it_rests():
+    async def scenario(vouching, heard):
+        resting = Process(pid=1)
+        vouching.beat(resting, INTERVAL_SECONDS)
+        vouching.beat(resting, 0)
+        live = Process()
+        other = Vouching(vouching._find)
+        other.beat(live, INTERVAL_SECONDS)
+        assert (await heard.get()).pid == live.pid
+        assert (await heard.get()).pid == live.pid  # the other one would have been as late by now
+        other.end()
+
+    play(scenario)
+
+
 @pytest.fixture
 def child():
     process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=-1)

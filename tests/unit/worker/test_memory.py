@@ -408,6 +408,20 @@ def test_a_run_that_goes_on_is_told_of_as_it_grows() -> None:
     asyncio.run(story())
 
 
+def test_it_looks_with_a_sign_of_life_while_nothing_goes_on_and_only_then() -> None:
+    async def story() -> None:
+        async with Watching() as worker:
+            await worker.looks(3)
+            nlooks = worker.process.nlooks
+            assert worker.watch.look_beside() == worker.process.nbytes
+            assert worker.process.nlooks == nlooks + 1
+            worker.watch.stir()
+            assert worker.watch.look_beside() is None
+            assert worker.process.nlooks == nlooks + 1
+
+    asyncio.run(story())
+
+
 def test_it_looks_less_often_while_nothing_goes_on_until_something_comes() -> None:
     async def story() -> None:
         async with Watching() as worker:

@@ -58,7 +58,8 @@ class Belonging:
         self.at_return: Callable[[], object] | None = None
         """Called when it has found its scheduler again, and was let in."""
         self.at_beat: Callable[[float], object] | None = None
-        """Called with each regular sign of life, and in how many seconds there will be another."""
+        """Called with each regular sign of life, and in how many seconds there will be another; in
+        0: none is due, since nothing can hold this loop up before the scheduler sends something."""
 
     def begin(self) -> None:
         """Say that the worker lives, now and again and again."""
@@ -70,16 +71,30 @@ class Belonging:
     def _beat(self) -> None:
         """One sign of life, and in a while another."""
         reopen_standard()
-        process_bytes = self.tell()
+        process_bytes = self.tell(self._memory.look_beside())
         if self._is_watched:  # else the process is not ours alone
             self._memory.trim_if_due(process_bytes)
         if self.at_beat is not None:
-            self.at_beat(self._feed.heartbeat_seconds)
+            self._say_beat(self.at_beat)
         self._heartbeat = self._loop.call_later(self._feed.heartbeat_seconds, self._beat)
 
-    def tell(self) -> int:
-        """Say once how the worker fares; the memory that its process has, in bytes."""
-        memory = self._memory.tell()
+    def _say_beat(self, say: Callable[[float], object]) -> None:
+        """To whoever vouches for us.  An idle worker has said that it rests, and says nothing."""
+        feed = self._feed
+        if feed.link.at_stir is not None:
+            return
+        if feed.threads.nexecuting or feed.operations.nrunning or feed.machine.state.runs:
+            say(feed.heartbeat_seconds)
+        else:
+            say(0)
+            feed.link.at_stir = lambda: say(feed.heartbeat_seconds)
+
+    def tell(self, process_bytes: int | None = None) -> int:
+        """Say once how the worker fares; the memory that its process has, in bytes.
+
+        `process_bytes`: that memory, if it was looked at just now.
+        """
+        memory = self._memory.tell(process_bytes)
         at, busy = self._loop.time(), process_time()
         elapsed, self._beaten_at = at - self._beaten_at, at
         worked, self._busy_seconds = busy - self._busy_seconds, busy

@@ -122,7 +122,7 @@ class Feed:
         self._background: set[asyncio.Task[None]] = set()  # only to keep them alive
         self._executor = ThreadPoolExecutor(_VALUE_THREADS, f"shoal-worker-{host.name}-values")
         self.threads = RunThreads(host, host.nthreads, self.on_ended, settings.give_up_seconds)
-        self._operations = Operations(host)
+        self.operations = Operations(host)
         self.spilling = Spilling(
             str(host.name), machine, results, self, make_spill, target_bytes=target_bytes
         )
@@ -152,7 +152,7 @@ class Feed:
             look_up=self._look_up,
             bring=self.spilling.bring,
             put=self.on_put,
-            begin=self._operations.begin,
+            begin=self.operations.begin,
             on_actor_call=self._host.on_actor_call,
             send_shards=self._host.send_shards,
             transfers_max=transfers_max,
@@ -176,7 +176,7 @@ class Feed:
             self.say_leaving(reason)
         finally:
             await self.link.close()
-            self._operations.close()
+            self.operations.close()
             for task in list(self._background):
                 task.cancel()
             await self._transfers.close()
@@ -293,7 +293,7 @@ class Feed:
 
     def _begin(self, call: Any) -> None:
         """A call of the scheduler's, which is answered on the connection that it came on."""
-        self._operations.begin(self.link.sender(), call)
+        self.operations.begin(self.link.sender(), call)
 
     def on_welcomed(self, message: WorkerWelcome) -> None:
         """The scheduler has let the worker in; of which its machine is told as well."""

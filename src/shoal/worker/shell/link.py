@@ -51,6 +51,8 @@ class SchedulerLink:
         self._welcomed: asyncio.Future[None] | None = None
         self._calls: PendingCalls | None = None  # of that connection
         self._patience: asyncio.Timeout | None = None
+        self.at_stir: Callable[[], object] | None = None
+        """Called once, before the next messages are taken up."""
 
     def __repr__(self) -> str:
         return f"<link to {self.address}, {'up' if self.is_up else 'down'}>"
@@ -122,6 +124,9 @@ class SchedulerLink:
 
         def on_messages(messages: list[Any], buffers: list[Any]) -> None:
             if self._connection is connection:
+                if self.at_stir is not None:
+                    at_stir, self.at_stir = self.at_stir, None
+                    at_stir()
                 self._on_messages(messages)
 
         def on_closed(reason: Exception | None) -> None:

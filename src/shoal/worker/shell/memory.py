@@ -30,7 +30,7 @@ from shoal.worker.machine.step import WorkerMachine
 from shoal.worker.model.entities import FINISHED, Run, RunEnded
 from shoal.worker.policies.ageing import Ageing
 from shoal.worker.policies.footprints import GAUGE_SECONDS_MIN, Footprints
-from shoal.worker.policies.looking import LOOK_RATIO, LookPace
+from shoal.worker.policies.looking import IDLE_FACTOR, LOOK_RATIO, LookPace
 from shoal.worker.policies.pressure import Found, Pressure, Relief, Thresholds
 from shoal.worker.policies.room import Room
 from shoal.worker.shell.context import live_workers
@@ -225,9 +225,14 @@ class MemoryWatch:
 
     # --- heartbeats --------------------------------------------------------------------------
 
-    def tell(self) -> dict[str, int]:
-        """What a heartbeat says of memory, by the names that it has there."""
-        results, process = self._feed.results, self._process.now()
+    def tell(self, process: int | None = None) -> dict[str, int]:
+        """What a heartbeat says of memory, by the names that it has there.
+
+        `process`: what the process has, if it was looked at just now.
+        """
+        results = self._feed.results
+        if process is None:
+            process = self._process.now()
         unmanaged = max(0, process - results.nbytes)
         used, most = container_memory()
         return {
@@ -304,7 +309,17 @@ class MemoryWatch:
             self._timer.cancel()
             self._timer = self._loop.call_later(self._interval_seconds, self._tick)
 
-    def _tick(self) -> None:
+    def look_beside(self) -> int | None:
+        """Look now if that is rarely done, as something else has woken the loop anyway.
+
+        Returns the bytes that the process has; None: it was not looked, and is not worth it.
+        """
+        if self._timer is None or self._is_due or self._pace.factor < IDLE_FACTOR:
+            return None
+        self._timer.cancel()
+        return self._tick()
+
+    def _tick(self) -> int:
         feed = self._feed
         self._is_due = False
         if self._gauges:
@@ -338,6 +353,7 @@ class MemoryWatch:
         if self._timer is not None and not self._is_due:  # else what we did has closed the worker
             seconds = self._pace.factor * self._interval_seconds
             self._timer = self._loop.call_later(seconds, self._tick)
+        return process
 
     def _share_of(self, process: int) -> int:
         """What counts of so much: workers that share a process share what it has."""

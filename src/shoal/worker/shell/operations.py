@@ -40,6 +40,11 @@ class Operations:
         self._host = host
         self._running: set[asyncio.Task[None]] = set()  # only to keep them alive
 
+    @property
+    def nrunning(self) -> int:
+        """How many calls are being answered."""
+        return len(self._running)
+
     def begin(self, say: Say, call: Any) -> None:
         """Start to answer `call`, one of `OPERATIONS`, to whom `say` leads."""
         operation = OPERATIONS[type(call)]
