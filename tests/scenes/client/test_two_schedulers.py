@@ -205,6 +205,21 @@ def test_it_learns_what_is_wanted_and_what_that_depends_on_and_no_more(deeds):
     assert lineage.nbytes == 0
 
 
+def test_a_graph_of_which_only_the_beginning_is_wanted_still_has_been_all_said():
+    """Its last slice is let go of; another scheduler would keep the first for ever."""
+    world = World()
+    world.graph(0, 1)
+    world.slice()
+    world.act("release", 1)
+    world.act("sweep", 0)
+    world.act("lose", 0)
+    world.act("find", 0)
+    assert [task.key for task in world.entity.tasks.values()] == [world.futures[0].key]
+    world.end()
+    world.client.lineage.sweep({}, [])
+    assert not list(world.client.lineage.covers())
+
+
 def test_a_record_that_is_pending_is_known_to_the_scheduler_that_is_found():
     """A story out of the many above."""
     world = World()

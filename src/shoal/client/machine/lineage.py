@@ -4,7 +4,7 @@ Nothing is counted as wants come and go: once what is kept has doubled, it is go
 latest message to the first, and what no live want needs any more is let go of.  Pure.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 import msgspec
@@ -123,8 +123,11 @@ class Lineage:
 
         Cost: O(tasks kept), 0.2 us each.
         """
+        unfinished = self._unfinished_graphs()
         roots = [*live, *self.cancelled, *self._of_unfinished_graphs()]
-        self._said = self._needed(roots, _never, is_exact=False)
+        needed = self._needed(roots, _never, is_exact=False)
+        # The last slice of a graph may go before the first: that one has not to tell of the end.
+        self._said = [m for m in (_without_end(m, unfinished) for m in needed) if _tells(m)]
         used = dict.fromkeys(functions)
         for message in self._said:
             if isinstance(message, SubmitTasks):
@@ -291,6 +294,18 @@ class Lineage:
                 for number in message.let_go:
                     held.pop(number, None)
         return held
+
+
+def _without_end(message: Kept, unfinished: Container[ClientTaskId | None]) -> Kept:
+    """The message, as of no graph if that was all said."""
+    if not isinstance(message, SubmitTasks) or message.graph is None or message.graph in unfinished:
+        return message
+    return msgspec.structs.replace(message, graph=None, ntasks_ahead=0, held=[], let_go=[])
+
+
+def _tells(message: Kept) -> bool:
+    """Whether it is of tasks, or of a graph that is not all said."""
+    return not isinstance(message, SubmitTasks) or bool(message.keys) or message.graph is not None
 
 
 def _never(number: ClientTaskId) -> bool:
