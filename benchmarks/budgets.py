@@ -22,6 +22,8 @@ FIELDS = frozenset(
 WORK = "map_10k:cpu_us_per_task"
 WORK_US = 1600.0
 """What `distributed` needed for a task of a map on the machine that the limits are of."""
+SLOW = 1.25
+"""On one so many times slower, ratios of work to work are others: the first limits are kept there."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Budget:
     an absolute one is the most that a figure may be, in `unit`.  One that `is_of_one_machine` is
     judged as if where `distributed` needs `WORK_US` for a task of a map: an amount of work, or a
     ratio to timers, which pass as quickly on any machine.  Without `distributed` in the run such a
-    ratio is taken as it is, and such an amount can't be judged.
+    ratio is taken as it is, and such an amount can't be judged.  Ratios of work to work hold as
+    they are on a machine like that; on a slow one the first limit does, see `promise`.
     """
 
     name: str
@@ -50,6 +53,17 @@ class Budget:
         return self.against != ABSOLUTE
 
     @property
+    def promise(self) -> float:
+        """The first limit there was, which is kept on machines of every kind."""
+        return self.history[0] if self.history else self.limit
+
+    def limit_at(self, slowness: float | None) -> float:
+        """What is to be kept on a machine so many times slower than that of the limits."""
+        is_other = slowness is not None and slowness > SLOW
+        is_scaled = self.is_of_one_machine or not self.is_ratio
+        return self.promise if is_other and not is_scaled else self.limit
+
+    @property
     def workloads(self) -> tuple[str, ...]:
         """The workloads that have to run for a verdict."""
         return tuple(dict.fromkeys(name.split(":")[0] for name in self.figures))
@@ -61,6 +75,8 @@ class Verdict:
 
     budget: Budget
     measured: float | None
+    limit: float
+    """What is to be kept where it was measured: the budget's, or on a slow machine its promise."""
 
     @property
     def passed(self) -> bool:
@@ -68,8 +84,8 @@ class Verdict:
         if self.measured is None or math.isnan(self.measured):
             return False
         if self.budget.is_ratio:
-            return self.measured >= self.budget.limit
-        return self.measured <= self.budget.limit
+            return self.measured >= self.limit
+        return self.measured <= self.limit
 
 
 def read_budgets(path: Path = FILE) -> list[Budget]:
@@ -132,7 +148,11 @@ def _parse(name: str, table: Mapping[str, Any]) -> Budget:
 def check(budgets: Sequence[Budget], rows: Sequence[Row]) -> list[Verdict]:
     """A verdict for each budget."""
     row_by_reference = {row.reference: row for row in rows}
-    return [Verdict(budget, _measured(budget, row_by_reference)) for budget in budgets]
+    slowness = _slowness(row_by_reference)
+    return [
+        Verdict(budget, _measured(budget, row_by_reference), budget.limit_at(slowness))
+        for budget in budgets
+    ]
 
 
 def concerning(

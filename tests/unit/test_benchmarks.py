@@ -225,8 +225,8 @@ def test_a_budget_is_kept_at_its_limit_and_not_below() -> None:
 
 def test_an_absolute_budget_is_a_ceiling_on_shoal() -> None:
     ceiling = budget(against="absolute", limit=90.0)
-    assert Verdict(ceiling, 90.0).passed
-    assert not Verdict(ceiling, 90.1).passed
+    assert Verdict(ceiling, 90.0, 90.0).passed
+    assert not Verdict(ceiling, 90.1, 90.0).passed
     (found,) = judge([ceiling], [row(shoal=[80.0, 82.0, 500.0])])
     assert found.measured == 82.0
 
@@ -248,6 +248,19 @@ def test_a_ratio_to_timers_is_judged_as_on_the_machine_that_it_is_of() -> None:
     assert found.measured == pytest.approx(24.0)
     (as_it_is,) = judge([latency], [told])  # the machine was not looked at
     assert as_it_is.measured == pytest.approx(12.0)
+
+
+def test_on_a_slow_machine_the_first_limit_is_kept_and_on_any_other_the_latest() -> None:
+    wall = budget(limit=80.0, history=(40.0,))
+    told = row(shoal=[1.0], distributed=[60.0])
+    verdicts = [judge([wall], [told, work_of_distributed(us)])[0] for us in (1600.0, 3200.0)]
+    assert [(found.limit, found.passed) for found in verdicts] == [(80.0, False), (40.0, True)]
+    (worse,) = judge([wall], [row(shoal=[1.0], distributed=[39.0]), work_of_distributed(3200.0)])
+    assert not worse.passed
+    (unknown,) = judge([wall], [told])
+    assert unknown.limit == 80.0
+    (never_tightened,) = judge([budget(limit=80.0)], [told, work_of_distributed(3200.0)])
+    assert not never_tightened.passed
 
 
 def test_the_yardstick_takes_time_and_says_how_slow_this_is() -> None:
@@ -310,7 +323,7 @@ def test_quantities_have_three_significant_digits(value: float | None, text: str
 
 def test_verdicts_say_what_was_measured_and_what_was_asked() -> None:
     ceiling = budget(name="cpu", against="absolute", limit=90.0, unit="us")
-    lines = report.verdicts([Verdict(budget(), 25.0), Verdict(ceiling, 95.0)])
+    lines = report.verdicts([Verdict(budget(), 25.0, 20.0), Verdict(ceiling, 95.0, 90.0)])
     assert lines[2].split()[:5] == ["PASS", "wall", "25x", ">=", "20x"]
     assert lines[3].split()[:7] == ["FAIL", "cpu", "95", "us", "<=", "90", "us"]
     assert lines[-1] == "1 of 2 budgets kept"
