@@ -23,7 +23,7 @@ WORK = "map_10k:cpu_us_per_task"
 WORK_US = 1600.0
 """What `distributed` needed for a task of a map on the machine that the limits are of."""
 SLOW = 1.25
-"""On one so many times slower, ratios of work to work are others: the first limits are kept there."""
+"""On one so many times slower, ratios of work to work are others: the first limits hold there."""
 
 
 @dataclass(frozen=True)
