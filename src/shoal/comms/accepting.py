@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ from shoal.comms.transport import OnConnection
 from shoal.protocol.codec import Decoder
 from shoal.protocol.framing import FrameLimits
 from shoal.protocol.handshake import Keyring
+
+logger = logging.getLogger("shoal.comms")
 
 ACCEPTS_MAX: Final = 64
 """Peers accepted per readiness callback."""
@@ -129,13 +132,20 @@ class SocketListener:
         return "tcp", where[0], tcp.peer_address(where)
 
     async def _let_in(self, sock: socket.socket, scheme: str, host: str, peer: str) -> None:
-        """Have a peer prove itself, then hand it on; or close it, with one line in the log."""
+        """Have a peer prove itself, then hand it on; or close it, with one line in the log.
+
+        One that goes away meanwhile is no reason for a warning.
+        """
         why = ""
         try:
             async with asyncio.timeout(self._admission.limits.handshake_seconds):
                 greeted = await admit(sock, self._keyring)
         except TimeoutError:
             why = "its handshake took too long"
+        except ConnectionError as error:  # nobody is there to be refused: processes end like this
+            logger.info("%s went away before it was let in at %s: %s", peer, self.address, error)
+            sock.close()
+            return
         except (ProtocolError, OSError) as error:
             why = str(error)
         except BaseException:

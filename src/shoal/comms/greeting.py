@@ -74,15 +74,15 @@ async def admit(sock: socket.socket, keyring: Keyring) -> Greeted:
     The caller keeps the deadline and closes the socket if this raises.
 
     Raises:
-        ProtocolError: it could not, or hung up; the text is fit for a log.
-        OSError: the connection broke.
+        ProtocolError: it could not; the text is fit for a log.
+        ConnectionError: it hung up, or the connection broke.
     """
     loop = asyncio.get_running_loop()
     handshake = ServerHandshake(keyring, secrets.token_bytes(NONCE_NBYTES))
     while not handshake.ended:
         received = await loop.sock_recv(sock, HANDSHAKE_BYTES_MAX)
         if not received:
-            raise ProtocolError("it hung up during the handshake")
+            raise ConnectionResetError("it hung up during the handshake")
         answer = handshake.receive(received)
         if answer:
             await loop.sock_sendall(sock, answer)

@@ -1,8 +1,10 @@
 """Endpoints: who is let in, what is found where, and what a failure to connect or listen says."""
 
 import asyncio
+import logging
 import socket
 import stat
+import struct
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from shoal.comms import (
     connect,
     listen,
 )
-from shoal.protocol.handshake import Keyring
+from shoal.protocol.handshake import NONCE_NBYTES, ClientHandshake, Keyring
 from tests.unit.comms.ends import (
     DECODER,
     KEYS,
@@ -26,6 +28,7 @@ from tests.unit.comms.ends import (
     address_for,
     service,
 )
+from tests.until import until
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -46,6 +49,30 @@ def test_a_wrong_token_is_refused_with_a_remedy(kind: str) -> None:
             assert served.ends == []
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "said", [b"", ClientHandshake(KEYS, "client", bytes(NONCE_NBYTES)).start()]
+)
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_a_peer_that_goes_away_before_it_is_let_in_is_no_reason_for_a_warning(
+    said: bytes, is_broken: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a worker does that is ended while it connects to another, or whoever tries a port."""
+
+    async def main() -> None:
+        async with service("tcp://127.0.0.1:0") as served:
+            host, port = served.listener.address.removeprefix("tcp://").split(":")
+            with socket.create_connection((host, int(port))) as peer:
+                peer.sendall(said)
+                if is_broken:  # so that closing resets it
+                    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            await until(lambda: caplog.records)
+
+    caplog.set_level(logging.INFO, "shoal.comms")
+    asyncio.run(main())
+    assert [record.levelname for record in caplog.records] == ["INFO"]
+    assert "went away before it was let in" in caplog.text
 
 
 @pytest.mark.parametrize("kind", KINDS)
