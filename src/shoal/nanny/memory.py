@@ -21,7 +21,7 @@ GRACE_RATIO: Final = 1.02
 """if it is no further above,"""
 GRACE_LOOK_SECONDS: Final = 0.01
 """and is looked at so often meanwhile."""
-PAUSE_SECONDS_MAX: Final = 2.0
+PAUSE_SECONDS_MAX: Final = 1.0
 """Between two looks, however far away the limit is."""
 
 

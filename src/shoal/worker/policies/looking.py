@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 IDLE_FACTOR: Final = 12
-"""So many times less often is looked while nothing runs and nothing comes: a little less often than
-an idle worker gives signs of life, since it looks with each of them, and is woken once for both."""
+"""So many times less often is looked while nothing runs and nothing comes: by default a little
+less often than an idle worker gives signs of life, since it looks with each of them, and is woken
+once for both."""
 CALM_FACTOR: Final = 4
 """So many times less often while what runs takes no more for a while,"""
 CALM_LOOKS: Final = 20

@@ -59,7 +59,7 @@ class Belonging:
         """Called when it has found its scheduler again, and was let in."""
         self.at_beat: Callable[[float], object] | None = None
         """Called with each regular sign of life, and in how many seconds there will be another; in
-        0: none is due, since nothing can hold this loop up before the scheduler sends something."""
+        0: no run can hold this loop up before the scheduler sends something."""
 
     def begin(self) -> None:
         """Say that the worker lives, now and again and again."""
@@ -69,14 +69,14 @@ class Belonging:
         self._beat()
 
     def _beat(self) -> None:
-        """One sign of life, and in a while another."""
+        """One sign of life, and in a while another, whatever comes of what is done beside it."""
+        self._heartbeat = self._loop.call_later(self._feed.heartbeat_seconds, self._beat)
         reopen_standard()
         process_bytes = self.tell(self._memory.look_beside())
         if self._is_watched:  # else the process is not ours alone
             self._memory.trim_if_due(process_bytes)
         if self.at_beat is not None:
             self._say_beat(self.at_beat)
-        self._heartbeat = self._loop.call_later(self._feed.heartbeat_seconds, self._beat)
 
     def _say_beat(self, say: Callable[[float], object]) -> None:
         """To whoever vouches for us.  An idle worker has said that it rests, and says nothing."""

@@ -8,7 +8,6 @@ the run has ended.  A `dict` gives rights out, since `setdefault` is one step of
 
 from __future__ import annotations
 
-import contextlib
 from _thread import allocate_lock, get_ident
 from typing import Final
 
@@ -106,10 +105,26 @@ def _settle() -> None:
     interpreter stays set until an exception strikes somewhere.  All threads look for it at each
     step meanwhile, and with a profiler or a tracer those of 3.11 never come to do anything else.
     """
-    with contextlib.suppress(_Settled):
-        _raise_in(get_ident(), _Settled)
-        while True:  # it strikes at the next step
-            continue
+    other: BaseException | None = None
+    try:
+        try:
+            _raise_in(get_ident(), _Settled)
+            _go_on()
+        except _Settled:
+            raise
+        except BaseException as error:  # of a signal, and ours may still be on its way
+            other = error
+            _go_on()
+    except _Settled:
+        pass
+    if other is not None:
+        raise other
+
+
+def _go_on() -> None:
+    """Take enough steps for an exception to strike, and no more: it may have struck a finaliser."""
+    for _ in range(100):
+        continue
 
 
 def _raise_in(thread: int, error: type[BaseException]) -> None:

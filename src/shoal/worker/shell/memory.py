@@ -1,7 +1,7 @@
 """A worker's eye on its memory: looks again and again, has done what is to be done, and tells.
 
 The one thing here that is polled, since no system says by itself that a process grows: ten times a
-second while anything goes on, once a second else, and not at all without a limit.
+second while anything goes on, with each sign of life else, and not at all without a limit.
 """
 
 from __future__ import annotations
