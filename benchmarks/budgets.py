@@ -18,12 +18,13 @@ ABSOLUTE = "absolute"
 AGAINST = ("distributed", "pool", ABSOLUTE)
 FIELDS = frozenset(
     {"figures", "against", "at_least", "at_most", "unit", "why", "history", "is_of_one_machine"}
+    | {"promise"}
 )
 WORK = "map_10k:cpu_us_per_task"
 WORK_US = 1600.0
 """What `distributed` needed for a task of a map on the machine that the limits are of."""
 SLOW = 1.25
-"""On one so many times slower, ratios of work to work are others: the first limits hold there."""
+"""On one so many times slower, ratios of work to work are others: promises hold there."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Budget:
     judged as if where `distributed` needs `WORK_US` for a task of a map: an amount of work, or a
     ratio to timers, which pass as quickly on any machine.  Without `distributed` in the run such a
     ratio is taken as it is, and such an amount can't be judged.  Ratios of work to work hold as
-    they are on a machine like that; on a slow one the first limit does, see `promise`.
+    they are on a machine like that; on a slow one the `promise` does, where a budget has one.
     """
 
     name: str
@@ -46,22 +47,18 @@ class Budget:
     why: str
     unit: str = ""
     is_of_one_machine: bool = False
+    promise: float | None = None
+    """Of a ratio of work to work: what is kept on a slow machine, one of the limits there were."""
 
     @property
     def is_ratio(self) -> bool:
         """Whether more is better."""
         return self.against != ABSOLUTE
 
-    @property
-    def promise(self) -> float:
-        """The first limit there was, which is kept on machines of every kind."""
-        return self.history[0] if self.history else self.limit
-
     def limit_at(self, slowness: float | None) -> float:
         """What is to be kept on a machine so many times slower than that of the limits."""
         is_other = slowness is not None and slowness > SLOW
-        is_scaled = self.is_of_one_machine or not self.is_ratio
-        return self.promise if is_other and not is_scaled else self.limit
+        return self.promise if is_other and self.promise is not None else self.limit
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -133,15 +130,20 @@ def _parse(name: str, table: Mapping[str, Any]) -> Budget:
         raise BudgetsNotValid(name, "figures is a list of 'workload:figure'")
     if against == ABSOLUTE and len(figures) > 1:
         raise BudgetsNotValid(name, "an absolute budget is about one figure")
+    promise = table.get("promise")
+    history = tuple(float(value) for value in table.get("history", ()))
+    if promise is not None and promise not in history:
+        raise BudgetsNotValid(name, f"the promise {promise:g} is none of the limits of before")
     return Budget(
         name=name,
         figures=figures,
         against=against,
         limit=float(table[wanted]),
-        history=tuple(float(value) for value in table.get("history", ())),
+        history=history,
         why=table.get("why", ""),
         unit=table.get("unit", ""),
         is_of_one_machine=bool(table.get("is_of_one_machine", False)),
+        promise=promise,
     )
 
 
