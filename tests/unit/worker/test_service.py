@@ -335,46 +335,6 @@ def test_a_worker_whose_scheduler_is_gone_closes() -> None:
     run(scene())
 
 
-SAID: list[float] = []
-
-
-def latest_said() -> list[float]:
-    return list(SAID)
-
-
-def test_a_worker_that_rests_says_so_once_and_tells_before_it_is_held_up() -> None:
-    """At rest it is not vouched for, and is again as soon as anything comes from the scheduler."""
-
-    async def scene() -> None:
-        scheduler = await FakeScheduler().start()
-        said = SAID
-        said.clear()
-        worker = worker_of(scheduler)
-        worker.at_beat = said.append
-        async with worker:
-            belonging = worker._belonging
-            belonging.begin()
-            assert said == [0]
-            BLOCK[:] = [threading.Event(), threading.Event()]
-            scheduler.run(worker, block)
-            await asyncio.to_thread(BLOCK[0].wait)
-            assert said == [0, 60.0]
-            belonging.begin()
-            assert said == [0, 60.0, 60.0]
-            BLOCK[1].set()
-            await scheduler.hear(worker, TaskFinished)
-            belonging.begin()
-            belonging.begin()
-            assert said == [0, 60.0, 60.0, 0]
-            scheduler.say(worker, RunFunction(1, dump_function((latest_said, (), {}))))
-            found = answered(RunFunction, await scheduler.hear(worker, Answer))
-            assert isinstance(found, Outcome)
-            assert load(found.value) == [0, 60.0, 60.0, 0, 60.0]  # before it was called
-        await scheduler.close()
-
-    run(scene())
-
-
 def test_a_worker_that_reconnects_tells_what_it_holds() -> None:
     """Under its number, where that means something; in another epoch under one of its own."""
 
