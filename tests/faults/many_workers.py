@@ -18,7 +18,7 @@ from shoal.comms import Connection, connect
 from shoal.protocol.codec import Decoder
 from shoal.protocol.directions import SchedulerToWorker
 from shoal.protocol.handshake import WORKER, Keyring
-from shoal.protocol.messages import RegisterWorker, WorkerHeartbeat, WorkerWelcome
+from shoal.protocol.messages import AskHearing, RegisterWorker, WorkerHeartbeat, WorkerWelcome
 
 CONNECT_SECONDS_MAX: Final = 60.0
 AT_ONCE: Final = 100
@@ -47,6 +47,7 @@ class Crowd:
     found: Found = field(default_factory=Found)
     _connections: list[Connection] = field(default_factory=list)
     _beats: dict[int, asyncio.TimerHandle] = field(default_factory=dict)
+    _heard: dict[int, int] = field(default_factory=dict)
     _is_over: bool = False
 
     async def come(self, nworkers: int) -> None:
@@ -90,11 +91,14 @@ class Crowd:
                 self.found.nregistered += 1
                 welcomed.set_result(None)
                 self._beat(number, connection, message.heartbeat_seconds)
+            elif isinstance(message, AskHearing):
+                self._heard[number] = message.number
 
     def _beat(self, number: int, connection: Connection, seconds: float) -> None:
         if self._is_over or connection.closed:
             return
-        connection.send([WorkerHeartbeat(1, received_bytes=connection.received_nbytes)])
+        nbytes, heard = connection.received_nbytes, self._heard.get(number, 0)
+        connection.send([WorkerHeartbeat(1, received_bytes=nbytes, heard=heard)])
         loop = asyncio.get_running_loop()
         self._beats[number] = loop.call_later(seconds, self._beat, number, connection, seconds)
 

@@ -292,6 +292,7 @@ class WorkerHeartbeat(Message, frozen=True, tag=47):
     runs: list[RunId] = []  # that have been executing since an earlier one, the longest first
     run_seconds: list[float] = []  # for so long at least, in the same order
     received_bytes: int = -1  # from the scheduler, by the connection that there is; -1: not told
+    heard: int = 0  # the latest `AskHearing` of that connection; 0: none has come
 
 
 class WorkerLeaving(Message, frozen=True, tag=48):
@@ -370,6 +371,12 @@ class RecallRuns(Message, frozen=True, tag=64):
 
     runs: list[tuple[TaskId, RunId]]
     unwanted: bool = False  # nobody wants what they give; False: it may still be of use
+
+
+class AskHearing(Message, frozen=True, tag=455):
+    """Say in your signs of life that this has come."""
+
+    number: int
 
 
 class FreeReplicas(Message, frozen=True, tag=65):
@@ -472,6 +479,7 @@ SUBJECT = Subject(
         ForgetCode: UNANSWERED,
         RunTask: UNANSWERED,
         RecallRuns: UNANSWERED,
+        AskHearing: UNANSWERED,
         FreeReplicas: UNANSWERED,
         AcquireReplicas: UNANSWERED,
         Shutdown: UNANSWERED,

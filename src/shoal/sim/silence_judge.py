@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from shoal.ids import RunId, TaskId
-from shoal.protocol.messages import Message, RecallRuns, RunTask, TaskFinished, WorkerHeartbeat
+from shoal.protocol.messages import AskHearing, Message, RunTask, TaskFinished, WorkerHeartbeat
 from shoal.scheduler.model.entities import ERRED, MEMORY, Client, Silence, Task, Worker
 from shoal.scheduler.model.settings import SchedulerSettings
 from shoal.scheduler.model.state import SchedulerState
@@ -85,7 +85,7 @@ class SilenceJudge:
                 for run, task in list(ear.taken.items()):
                     if task.id == message.task:  # it throws away what the older one gives
                         del ear.taken[run]
-            says_nothing = isinstance(message, RecallRuns) and not message.runs
+            says_nothing = isinstance(message, AskHearing)
             if says_nothing and ear.told_nothing:
                 yield f"{worker} is told again what means nothing, though it has heard all"
             ear.told_nothing = says_nothing

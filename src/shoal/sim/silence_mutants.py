@@ -14,8 +14,8 @@ OF_SILENCE: Final = (
     Mutant(
         "nobody is asked whether anything arrives",
         "shoal.scheduler.machine.suspecting",
-        "    elif not has_received and not is_lost and hearing.nsaid > hearing.nheard:\n",
-        "    elif False:\n",
+        "    if not has_received and not is_lost and hearing.nsaid > hearing.nheard:\n",
+        "    if False:\n",
     ),
     Mutant(
         "who has heard all is asked all the time",

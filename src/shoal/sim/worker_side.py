@@ -9,6 +9,7 @@ from shoal.protocol.actors import ActorsLost
 from shoal.protocol.answers import Answer, Refusal
 from shoal.protocol.membership import LeavingChanged, TimeIsOver
 from shoal.protocol.messages import (
+    AskHearing,
     Failure,
     FreeReplicas,
     Input,
@@ -112,6 +113,7 @@ class WorkerActor:
         self.inline_bytes_max = 0
         self._nbeats = 0
         self._nreceived = -1  # messages, by the connection that there is; -1: none yet
+        self._heard = 0  # the latest question on it
         self._missed_beat = False  # as it was frozen
         self._frozen_until = 0.0
         self._deferred: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
@@ -126,7 +128,7 @@ class WorkerActor:
         """Connect to the scheduler, and say who this is."""
         if self.is_dead:
             return
-        self._nreceived = -1
+        self._nreceived, self._heard = -1, 0
         end = self.end = self.stage.dial_scheduler(self.address)
         end.on_messages = lambda batch: self.when_awake(self._receive, end, batch)
         end.on_closed = lambda: self.when_awake(self._disconnected, end)
@@ -212,13 +214,15 @@ class WorkerActor:
                 self.stage.occasion("free", self.address)
             elif isinstance(message, RecallRuns):
                 self.stage.occasion("recall", self.address)
+            elif isinstance(message, AskHearing):
+                self._heard = message.number
             elif isinstance(message, WorkerWelcome):
                 self.inline_bytes_max = message.inline_bytes_max
                 self._beat(end, message.heartbeat_seconds)
         heard = [
             message
             for message in batch
-            if not isinstance(message, ActorsLost | LeavingChanged | Answer | Refusal)
+            if not isinstance(message, ActorsLost | AskHearing | LeavingChanged | Answer | Refusal)
         ]
         self.machine.receive(heard, self.stage.world.now)
         self.perform()
@@ -264,6 +268,7 @@ class WorkerActor:
                 nexecuting=self.threads.nexecuting,
                 nwaiting=nwaiting,
                 received_bytes=self._nreceived,
+                heard=self._heard,
             )
             self.stage.say(end, [heartbeat], FROM_WORKER)
 

@@ -20,6 +20,7 @@ from shoal.protocol.membership import LeavingChanged
 from shoal.protocol.memory import AllPaused
 from shoal.protocol.messages import (
     AcquireReplicas,
+    AskHearing,
     DefineCode,
     ForgetCode,
     FreeReplicas,
@@ -106,6 +107,8 @@ class Names:
                 yield f"forward {message.logger} from {message.level} as {message.topic}"
             case Shutdown():
                 yield f"shut down: {message.reason}"
+            case AskHearing():
+                yield "ask what it hears"
             case LeavingChanged():
                 yield "it is given nothing more" if message.is_leaving else "it is given work again"
             case ActorsLost():

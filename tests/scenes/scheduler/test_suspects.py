@@ -301,10 +301,14 @@ def test_an_actor_that_was_being_made_is_blamed_once_for_one_death(scene: Scene)
     assert scene.task("x").blame == 1
 
 
-def beat(scene: Scene, name: str, received_bytes: int, seconds: float = 1.0) -> None:
-    """Some time later a worker says that it lives, and how much it has received."""
-    scene.advance(seconds)
-    scene.from_worker(name, WorkerHeartbeat(memory_bytes=1, received_bytes=received_bytes))
+def beat(scene: Scene, name: str, received_bytes: int, *, has_heard: bool = False) -> None:
+    """A second later a worker says that it lives, and how much it has received.
+
+    `has_heard`: also what it was asked last.
+    """
+    scene.advance(1.0)
+    heard = scene.worker(name).hearing.nsaid_asked if has_heard else 0
+    scene.from_worker(name, WorkerHeartbeat(1, received_bytes=received_bytes, heard=heard))
     for other in scene.worker_by_name:
         if other != name:
             scene.heartbeat(other)
@@ -317,7 +321,7 @@ def test_a_worker_that_hears_nothing_is_as_good_as_silent(scene: Scene) -> None:
     assert scene.take() == ["a: run x #1"]
     scene.workers("b")
     beat(scene, "a", 100)
-    assert scene.take() == ["a: recall "]  # for it to receive something
+    assert scene.take() == ["a: ask what it hears"]  # for it to receive something
     for _ in range(9):
         beat(scene, "a", 100)
         assert scene.take() == []
@@ -385,10 +389,26 @@ def test_it_is_noticed_though_something_had_just_arrived(scene: Scene) -> None:
     scene.take()
     beat(scene, "a", 110)
     beat(scene, "a", 110)
-    assert scene.take() == ["a: recall "]
+    assert scene.take() == ["a: ask what it hears"]
     for _ in range(10):
         beat(scene, "a", 110)
     assert scene.take() == ["a: recall x #1", "b: run x #2"]
+
+
+def test_it_is_noticed_though_what_was_said_before_the_question_has_arrived(scene: Scene) -> None:
+    """Of two runs and a question the first run arrives, and nothing more."""
+    scene.workers("a")
+    beat(scene, "a", 100)
+    scene.submit(x=[])
+    scene.submit(y=[])
+    scene.workers("b")
+    beat(scene, "a", 100)
+    assert scene.take()[-1] == "a: ask what it hears"
+    beat(scene, "a", 150)
+    scene.finish("x", on="a")
+    for _ in range(12):
+        beat(scene, "a", 150)
+    assert not scene.worker("a").takes_work
 
 
 def test_a_worker_at_rest_is_asked_once_whether_it_has_heard_all(scene: Scene) -> None:
@@ -398,9 +418,9 @@ def test_a_worker_at_rest_is_asked_once_whether_it_has_heard_all(scene: Scene) -
     scene.take()
     beat(scene, "a", 150)
     beat(scene, "a", 150)
-    assert scene.take() == ["a: recall "]
+    assert scene.take() == ["a: ask what it hears"]
     for _ in range(20):
-        beat(scene, "a", 160)
+        beat(scene, "a", 160, has_heard=True)
     assert scene.take() == []
     assert scene.worker("a").takes_work
 

@@ -176,7 +176,7 @@ def on_worker_heartbeat(core: Core, worker: Worker, message: WorkerHeartbeat) ->
     A task that waits for other tasks leaves its thread to a substitute, so one more may be sent.
     """
     if message.received_bytes >= 0:
-        note_hearing(core, worker, message.received_bytes)
+        note_hearing(core, worker, message.received_bytes, message.heard)
     worker.memory_bytes = message.memory_bytes
     worker.cpu_percent = message.cpu_percent
     worker.managed_bytes = message.managed_bytes

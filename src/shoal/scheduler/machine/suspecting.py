@@ -10,7 +10,7 @@ can compute anew, as it was scattered, waits for it; actors stay where they are.
 from collections.abc import Iterator
 
 from shoal.protocol.exceptions import to_failure
-from shoal.protocol.messages import RecallRuns
+from shoal.protocol.messages import AskHearing, RecallRuns
 from shoal.protocol.orphans import FreeOrphans
 from shoal.scheduler.machine.barriers import may_come_back
 from shoal.scheduler.machine.core import Core
@@ -92,22 +92,23 @@ def trust_again(core: Core, worker: Worker) -> None:
     give_again(core, worker)
 
 
-def note_hearing(core: Core, worker: Worker, received_bytes: int) -> None:
+def note_hearing(core: Core, worker: Worker, received_bytes: int, heard: int) -> None:
     """A sign of life tells how much has arrived: who hears nothing is as good as silent.
 
     One that has received nothing since its last sign of life, and may not have heard all that was
-    said, is told something that means nothing.  If nothing has arrived by its next sign of life
-    either, nothing that it says is a sign of life from then on, until something has.
+    said, is asked.  If nothing has arrived by its next sign of life either, nothing that it says is
+    a sign of life from then on, until something has.  `heard`: the latest question that has come,
+    and with it all before; what comes meanwhile may have been said before the question.
     """
     hearing = worker.hearing
     has_received = received_bytes != hearing.received_bytes
     hearing.received_bytes = received_bytes
+    if hearing.is_asked and heard == hearing.nsaid_asked:
+        hearing.is_asked, hearing.nheard, has_received = False, heard, True
     is_lost = hearing.is_asked and not has_received
-    if has_received and hearing.is_asked:  # and it came after all before it
-        hearing.is_asked, hearing.nheard = False, hearing.nsaid_asked
-    elif not has_received and not is_lost and hearing.nsaid > hearing.nheard:
-        hearing.is_asked, hearing.nsaid_asked = True, hearing.nsaid + 1
-        core.to_worker(worker, RecallRuns([]))
+    if not has_received and not is_lost and hearing.nsaid > hearing.nheard:
+        hearing.is_asked, hearing.nsaid_asked = True, hearing.nsaid + len(worker.outbox) + 1
+        core.to_worker(worker, AskHearing(hearing.nsaid_asked))
     if is_lost and not hearing.is_lost:
         # One that was held up may say this before it reads: the next one comes in time.
         worker.heard_at = max(hearing.well_at, core.now - core.settings.suspect_seconds / 2)

@@ -18,7 +18,7 @@ class Hearing:
         self.nsaid = 0  # messages to it,
         self.nheard = 0  # of which it has heard so many for sure
         self.received_bytes = -1  # at its latest sign of life
-        self.is_asked = False  # something was said to it for it to receive,
-        self.nsaid_asked = 0  # after so many others
+        self.is_asked = False  # it was asked whether it hears, and has not said so,
+        self.nsaid_asked = 0  # by the message of this number
         self.well_at = now  # the latest sign of life that does not say that it hears nothing
         self.is_lost = False  # it lives, and hears nothing

@@ -254,7 +254,7 @@ class Feed:
                 cpu_percent=cpu_percent,
                 runs=runs,
                 run_seconds=seconds,
-                received_bytes=self.link.received_nbytes,
+                **self.link.hearing(),
                 **memory,
             )
             self.link.send([heartbeat])

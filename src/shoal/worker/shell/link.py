@@ -51,6 +51,7 @@ class SchedulerLink:
         self._welcomed: asyncio.Future[None] | None = None
         self._calls: PendingCalls | None = None  # of that connection
         self._patience: asyncio.Timeout | None = None
+        self.heard = 0  # the scheduler's latest question whether it has come, on that connection
         self.at_stir: Callable[[], object] | None = None
         """Called once, before the next messages are taken up."""
 
@@ -62,10 +63,10 @@ class SchedulerLink:
         """Whether there is a connection."""
         return self._connection is not None and not self._connection.closed
 
-    @property
-    def received_nbytes(self) -> int:
-        """From the scheduler, by the connection that there is; -1: they are not counted there."""
-        return -1 if self._connection is None else self._connection.received_nbytes or -1
+    def hearing(self) -> dict[str, int]:
+        """What a heartbeat says of what has come from the scheduler, by the names it has there."""
+        came = -1 if self._connection is None else self._connection.received_nbytes or -1
+        return {"received_bytes": came, "heard": self.heard}
 
     async def open(
         self,
@@ -119,7 +120,7 @@ class SchedulerLink:
             window_seconds=config.read(config.Comm).resume_seconds,
         )
         welcomed: asyncio.Future[None] = loop.create_future()
-        self._connection, self._welcomed = connection, welcomed
+        self._connection, self._welcomed, self.heard = connection, welcomed, 0
         calls = self._calls = PendingCalls(self.address)
 
         def on_messages(messages: list[Any], buffers: list[Any]) -> None:

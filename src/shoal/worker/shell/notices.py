@@ -8,7 +8,7 @@ from typing import Any, Final
 from shoal.protocol.actors import ActorsLost
 from shoal.protocol.logs import ForwardLogsOf
 from shoal.protocol.membership import LeavingChanged
-from shoal.protocol.messages import Message
+from shoal.protocol.messages import AskHearing, Message
 from shoal.protocol.plugins import PluginsComing
 from shoal.worker.shell.context import Host
 from shoal.worker.shell.plugging import on_plugins_coming
@@ -29,8 +29,14 @@ def on_leaving_changed(worker: Any, message: LeavingChanged) -> None:
     worker.is_leaving = message.is_leaving
 
 
+def on_ask_hearing(worker: Any, message: AskHearing) -> None:
+    """The scheduler wants to know whether all that it has said has come."""
+    worker.feed.link.heard = message.number
+
+
 NOTICES: Final[dict[type[Message], Callable[[Any, Any], None]]] = {
     ActorsLost: on_actors_lost,
+    AskHearing: on_ask_hearing,
     ForwardLogsOf: on_forward_logs_of,
     LeavingChanged: on_leaving_changed,
     PluginsComing: on_plugins_coming,
