@@ -18,13 +18,10 @@ ABSOLUTE = "absolute"
 AGAINST = ("distributed", "pool", ABSOLUTE)
 FIELDS = frozenset(
     {"figures", "against", "at_least", "at_most", "unit", "why", "history", "is_of_one_machine"}
-    | {"promise"}
 )
 WORK = "map_10k:cpu_us_per_task"
 WORK_US = 1600.0
 """What `distributed` needed for a task of a map on the machine that the limits are of."""
-SLOW = 1.25
-"""On one so many times slower, ratios of work to work are others: promises hold there."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,7 @@ class Budget:
     an absolute one is the most that a figure may be, in `unit`.  One that `is_of_one_machine` is
     judged as if where `distributed` needs `WORK_US` for a task of a map: an amount of work, or a
     ratio to timers, which pass as quickly on any machine.  Without `distributed` in the run such a
-    ratio is taken as it is, and such an amount can't be judged.  Ratios of work to work hold as
-    they are on a machine like that; on a slow one the `promise` does, where a budget has one.
+    ratio is taken as it is, and such an amount can't be judged.
     """
 
     name: str
@@ -47,18 +43,11 @@ class Budget:
     why: str
     unit: str = ""
     is_of_one_machine: bool = False
-    promise: float | None = None
-    """Of a ratio of work to work: what is kept on a slow machine, one of the limits there were."""
 
     @property
     def is_ratio(self) -> bool:
         """Whether more is better."""
         return self.against != ABSOLUTE
-
-    def limit_at(self, slowness: float | None) -> float:
-        """What is to be kept on a machine so many times slower than that of the limits."""
-        is_other = slowness is not None and slowness > SLOW
-        return self.promise if is_other and self.promise is not None else self.limit
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -72,8 +61,6 @@ class Verdict:
 
     budget: Budget
     measured: float | None
-    limit: float
-    """What is to be kept where it was measured: the budget's, or on a slow machine its promise."""
 
     @property
     def passed(self) -> bool:
@@ -81,8 +68,8 @@ class Verdict:
         if self.measured is None or math.isnan(self.measured):
             return False
         if self.budget.is_ratio:
-            return self.measured >= self.limit
-        return self.measured <= self.limit
+            return self.measured >= self.budget.limit
+        return self.measured <= self.budget.limit
 
 
 def read_budgets(path: Path = FILE) -> list[Budget]:
@@ -130,31 +117,22 @@ def _parse(name: str, table: Mapping[str, Any]) -> Budget:
         raise BudgetsNotValid(name, "figures is a list of 'workload:figure'")
     if against == ABSOLUTE and len(figures) > 1:
         raise BudgetsNotValid(name, "an absolute budget is about one figure")
-    promise = table.get("promise")
-    history = tuple(float(value) for value in table.get("history", ()))
-    if promise is not None and promise not in history:
-        raise BudgetsNotValid(name, f"the promise {promise:g} is none of the limits of before")
     return Budget(
         name=name,
         figures=figures,
         against=against,
         limit=float(table[wanted]),
-        history=history,
+        history=tuple(float(value) for value in table.get("history", ())),
         why=table.get("why", ""),
         unit=table.get("unit", ""),
         is_of_one_machine=bool(table.get("is_of_one_machine", False)),
-        promise=promise,
     )
 
 
 def check(budgets: Sequence[Budget], rows: Sequence[Row]) -> list[Verdict]:
     """A verdict for each budget."""
     row_by_reference = {row.reference: row for row in rows}
-    slowness = _slowness(row_by_reference)
-    return [
-        Verdict(budget, _measured(budget, row_by_reference), budget.limit_at(slowness))
-        for budget in budgets
-    ]
+    return [Verdict(budget, _measured(budget, row_by_reference)) for budget in budgets]
 
 
 def concerning(

@@ -80,7 +80,7 @@ def verdicts(found: Sequence[Verdict]) -> list[str]:
         measured = "nothing" if verdict.measured is None else quantity(verdict.measured) + unit
         sign = ">=" if budget.is_ratio else "<="
         about = f"{', '.join(budget.figures)} against {budget.against}"
-        limit = f"{sign} {quantity(verdict.limit)}{unit}"
+        limit = f"{sign} {quantity(budget.limit)}{unit}"
         cells.append(["PASS" if verdict.passed else "FAIL", budget.name, measured, limit, about])
     lines = align(cells, nleft=5)
     npassed = sum(verdict.passed for verdict in found)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import report
+from benchmarks import report, yardstick
 from benchmarks.bench import Bench, check
 from benchmarks.budgets import (
     Budget,
@@ -204,7 +204,6 @@ def test_a_file_that_loosens_a_budget_is_refused() -> None:
         ({"figures": []}, "list of 'workload:figure'"),
         ({"figures": ["map"]}, "list of 'workload:figure'"),
         ({"limit": 3.0}, "unknown field 'limit'"),
-        ({"promise": 1.0}, "none of the limits of before"),
         (
             {"against": "absolute", "at_least": None, "at_most": 1, "figures": ["a:x", "b:x"]},
             "about one figure",
@@ -226,10 +225,34 @@ def test_a_budget_is_kept_at_its_limit_and_not_below() -> None:
 
 def test_an_absolute_budget_is_a_ceiling_on_shoal() -> None:
     ceiling = budget(against="absolute", limit=90.0)
-    assert Verdict(ceiling, 90.0, 90.0).passed
-    assert not Verdict(ceiling, 90.1, 90.0).passed
+    assert Verdict(ceiling, 90.0).passed
+    assert not Verdict(ceiling, 90.1).passed
     (found,) = judge([ceiling], [row(shoal=[80.0, 82.0, 500.0])])
     assert found.measured == 82.0
+
+
+def test_a_ceiling_that_is_of_one_machine_is_judged_as_if_there() -> None:
+    ceiling = budget(against="absolute", limit=40.0, is_of_one_machine=True)
+    (slow,) = judge([ceiling], [row(shoal=[70.0]), work_of_distributed(3200.0)])
+    (fast,) = judge([ceiling], [row(shoal=[30.0]), work_of_distributed(800.0)])
+    (alone,) = judge([ceiling], [row(shoal=[30.0])])
+    assert [slow.measured, fast.measured, alone.measured] == [35.0, 60.0, None]
+    assert concerning([ceiling], ["map_10k"], ["shoal"]) == []
+    assert concerning([ceiling], ["map_10k"], ["shoal", "distributed"]) == [ceiling]
+
+
+def test_a_ratio_to_timers_is_judged_as_on_the_machine_that_it_is_of() -> None:
+    latency = budget(figures=("latency:p50_us",), limit=20.0, is_of_one_machine=True)
+    told = Row("latency", "p50_us", "us", "lower", {"shoal": {0: 1.0}, "distributed": {0: 12.0}})
+    (found,) = judge([latency], [told, work_of_distributed(3200.0)])
+    assert found.measured == pytest.approx(24.0)
+    (as_it_is,) = judge([latency], [told])  # the machine was not looked at
+    assert as_it_is.measured == pytest.approx(12.0)
+
+
+def test_the_yardstick_takes_time_and_says_how_slow_this_is() -> None:
+    assert yardstick.measure_us() > 0.0
+    assert yardstick.slowness([1.0, 2 * yardstick.REFERENCE_US, 99.0]) == 2.0
 
 
 def test_a_budget_on_several_figures_is_on_their_geometric_mean() -> None:
@@ -287,7 +310,7 @@ def test_quantities_have_three_significant_digits(value: float | None, text: str
 
 def test_verdicts_say_what_was_measured_and_what_was_asked() -> None:
     ceiling = budget(name="cpu", against="absolute", limit=90.0, unit="us")
-    lines = report.verdicts([Verdict(budget(), 25.0, 20.0), Verdict(ceiling, 95.0, 90.0)])
+    lines = report.verdicts([Verdict(budget(), 25.0), Verdict(ceiling, 95.0)])
     assert lines[2].split()[:5] == ["PASS", "wall", "25x", ">=", "20x"]
     assert lines[3].split()[:7] == ["FAIL", "cpu", "95", "us", "<=", "90", "us"]
     assert lines[-1] == "1 of 2 budgets kept"
