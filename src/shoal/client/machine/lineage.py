@@ -4,7 +4,7 @@ Nothing is counted as wants come and go: once what is kept has doubled, it is go
 latest message to the first, and what no live want needs any more is let go of.  Pure.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 import msgspec
@@ -124,10 +124,9 @@ class Lineage:
         Cost: O(tasks kept), 0.2 us each.
         """
         unfinished = self._unfinished_graphs()
-        roots = [*live, *self.cancelled, *self._of_unfinished_graphs()]
+        roots = [*live, *self.cancelled, *self._tasks_of(unfinished)]
         needed = self._needed(roots, _never, is_exact=False)
-        # The last slice of a graph may go before the first: that one has not to tell of the end.
-        self._said = [m for m in (_without_end(m, unfinished) for m in needed) if _tells(m)]
+        self._said = list(_without_ended_graphs(needed, unfinished))
         used = dict.fromkeys(functions)
         for message in self._said:
             if isinstance(message, SubmitTasks):
@@ -197,15 +196,14 @@ class Lineage:
                     graphs.pop(message.graph, None)
         return graphs
 
-    def _of_unfinished_graphs(self) -> list[ClientTaskId]:
-        """Their tasks, as slices that are to come may need any of them."""
-        unfinished = self._unfinished_graphs()
-        if not unfinished:
+    def _tasks_of(self, graphs: Collection[ClientTaskId | None]) -> list[ClientTaskId]:
+        """Of unfinished graphs, as slices that are to come may need any of them."""
+        if not graphs:
             return []
         return [
             ClientTaskId(message.first + place)
             for message in self._said
-            if isinstance(message, SubmitTasks) and message.graph in unfinished
+            if isinstance(message, SubmitTasks) and message.graph in graphs
             for place in range(len(message.keys))
         ]
 
@@ -240,9 +238,10 @@ class Lineage:
                 it is wanted by its key, and not made anew.
             is_known: of a number, whether it has its task; None: it has nothing, no code either.
         """
-        unfinished, stays = self._unfinished_graphs(), self._still_held()
+        unfinished = self._unfinished_graphs()
+        stays = self._still_held(unfinished)
         if is_known is None:
-            roots = [*wanted, *self._of_unfinished_graphs()]
+            roots = [*wanted, *self._tasks_of(unfinished)]
             pieces = self._needed(roots, _never, is_exact=True)
         else:
             knows = is_known
@@ -284,9 +283,8 @@ class Lineage:
             messages.append(ForgetClientCode(forgotten))
         return messages
 
-    def _still_held(self) -> dict[ClientTaskId, None]:
+    def _still_held(self, unfinished: Collection[ClientTaskId | None]) -> dict[ClientTaskId, None]:
         """What slices that were not said yet may refer to."""
-        unfinished = self._unfinished_graphs()
         held: dict[ClientTaskId, None] = {}
         for message in self._said:
             if isinstance(message, SubmitTasks) and message.graph in unfinished:
@@ -296,16 +294,20 @@ class Lineage:
         return held
 
 
-def _without_end(message: Kept, unfinished: Container[ClientTaskId | None]) -> Kept:
-    """The message, as of no graph if that was all said."""
-    if not isinstance(message, SubmitTasks) or message.graph is None or message.graph in unfinished:
-        return message
-    return msgspec.structs.replace(message, graph=None, ntasks_ahead=0, held=[], let_go=[])
-
-
-def _tells(message: Kept) -> bool:
-    """Whether it is of tasks, or of a graph that is not all said."""
-    return not isinstance(message, SubmitTasks) or bool(message.keys) or message.graph is not None
+def _without_ended_graphs(
+    messages: list[Kept], unfinished: Collection[ClientTaskId | None]
+) -> Iterator[Kept]:
+    """The messages with no word of graphs that were all said: what told the end may be gone."""
+    for message in messages:
+        if not isinstance(message, SubmitTasks) or message.graph in unfinished:
+            yield message
+        elif message.keys:
+            if message.graph is None:
+                yield message
+            else:
+                yield msgspec.structs.replace(
+                    message, graph=None, ntasks_ahead=0, held=[], let_go=[]
+                )
 
 
 def _never(number: ClientTaskId) -> bool:
