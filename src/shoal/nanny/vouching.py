@@ -77,7 +77,8 @@ class Vouching:
         """The process gave a sign of life; the next one is due in so long; 0: none is, it rests."""
         self.end()
         if not interval_seconds:
-            self._look_again(process)
+            if process.pid is not None:
+                self._look_later(process, used_seconds(process.pid))
             return
         loop = asyncio.get_running_loop()
         late_seconds = LATE_RATIO * interval_seconds
@@ -99,27 +100,28 @@ class Vouching:
             return
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(again_seconds, self._vouch, process, again_seconds)
-        if self._saying is not None and not self._saying.done():
-            return  # the scheduler is hard to reach
-        if process.pid is not None and is_executing(process.pid):
+        if process.pid is not None and not self._is_saying and is_executing(process.pid):
             self._saying = loop.create_task(self._say(process.address, process.pid))
 
-    def _look_again(self, process: Process) -> None:
+    def _look_later(self, process: Process, used: float) -> None:
         """In a while, see whether a worker that rests has used its processor meanwhile."""
-        if process.pid is not None:
-            loop = asyncio.get_running_loop()
-            used = used_seconds(process.pid)
-            self._timer = loop.call_later(self._rest_seconds, self._look, process, used)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._rest_seconds, self._look, process, used)
 
     def _look(self, process: Process, used_before: float) -> None:
         self._timer = None
         if not process.is_alive() or process.pid is None:
             return
-        is_busy = used_seconds(process.pid) - used_before > BUSY_RATIO * self._rest_seconds
-        if is_busy and (self._saying is None or self._saying.done()):
+        used = used_seconds(process.pid)
+        if used - used_before > BUSY_RATIO * self._rest_seconds and not self._is_saying:
             loop = asyncio.get_running_loop()
             self._saying = loop.create_task(self._say(process.address, process.pid))
-        self._look_again(process)
+        self._look_later(process, used)
+
+    @property
+    def _is_saying(self) -> bool:
+        """Whether the scheduler is still being told, as it is hard to reach."""
+        return self._saying is not None and not self._saying.done()
 
     async def _say(self, address: str, pid: int) -> None:
         scheduler, keyring = self._find()
