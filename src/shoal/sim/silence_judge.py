@@ -32,14 +32,14 @@ LONG_SECONDS: Final = 100.0
 class _Ear:
     """What is known of one worker."""
 
-    __slots__ = ("heard_at", "nreceived", "nvain", "silence", "taken", "told_nothing", "vain_at")
+    __slots__ = ("heard_at", "nreceived", "nvain", "silence", "taken", "vain_at", "was_asked")
 
     def __init__(self, now: float) -> None:
         self.heard_at = now  # or vouched for, or nobody could be heard
         self.nreceived = -1  # as its latest sign of life says
         self.nvain = 0  # those that say the same, since what is said to it does not arrive
         self.vain_at = 0.0  # when it had given `VAIN_MAX` of those
-        self.told_nothing = False  # the latest that was said to it means nothing
+        self.was_asked = False  # the latest that was said to it is whether it hears
         self.silence: Silence | None = None
         self.taken: dict[RunId, Task] = {}  # as it was silent, and it may end them all the same
 
@@ -85,10 +85,10 @@ class SilenceJudge:
                 for run, task in list(ear.taken.items()):
                     if task.id == message.task:  # it throws away what the older one gives
                         del ear.taken[run]
-            says_nothing = isinstance(message, AskHearing)
-            if says_nothing and ear.told_nothing:
-                yield f"{worker} is told again what means nothing, though it has heard all"
-            ear.told_nothing = says_nothing
+            asks = isinstance(message, AskHearing)
+            if asks and ear.was_asked:
+                yield f"{worker} is asked again whether it hears, though it has heard all"
+            ear.was_asked = asks
 
     def counts(self, worker: Worker, batch: Sequence[Message]) -> list[TaskId]:
         """Tasks of which results are about to come that nobody has, from who was silent."""

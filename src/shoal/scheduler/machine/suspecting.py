@@ -104,10 +104,10 @@ def note_hearing(core: Core, worker: Worker, received_bytes: int, heard: int) ->
     has_received = received_bytes != hearing.received_bytes
     hearing.received_bytes = received_bytes
     if hearing.is_asked and heard == hearing.nsaid_asked:
-        hearing.is_asked, hearing.nheard, has_received = False, heard, True
+        hearing.nheard, has_received = heard, True
     is_lost = hearing.is_asked and not has_received
     if not has_received and not is_lost and hearing.nsaid > hearing.nheard:
-        hearing.is_asked, hearing.nsaid_asked = True, hearing.nsaid + len(worker.outbox) + 1
+        hearing.nsaid_asked = hearing.nsaid + len(worker.outbox) + 1
         core.to_worker(worker, AskHearing(hearing.nsaid_asked))
     if is_lost and not hearing.is_lost:
         # One that was held up may say this before it reads: the next one comes in time.

@@ -5,7 +5,6 @@ class Hearing:
     """What was said to one worker, and what it had received at its signs of life."""
 
     __slots__ = (
-        "is_asked",
         "is_lost",
         "nheard",
         "nsaid",
@@ -18,7 +17,11 @@ class Hearing:
         self.nsaid = 0  # messages to it,
         self.nheard = 0  # of which it has heard so many for sure
         self.received_bytes = -1  # at its latest sign of life
-        self.is_asked = False  # it was asked whether it hears, and has not said so,
-        self.nsaid_asked = 0  # by the message of this number
+        self.nsaid_asked = 0  # number of the message that asked whether it hears; 0: none has
         self.well_at = now  # the latest sign of life that does not say that it hears nothing
         self.is_lost = False  # it lives, and hears nothing
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it was asked, and has not said that this has come."""
+        return self.nsaid_asked > self.nheard
