@@ -75,7 +75,8 @@ async def admit(sock: socket.socket, keyring: Keyring) -> Greeted:
 
     Raises:
         ProtocolError: it could not; the text is fit for a log.
-        ConnectionError: it hung up, or the connection broke.
+        ConnectionError: it hung up.
+        OSError: the connection broke.
     """
     loop = asyncio.get_running_loop()
     handshake = ServerHandshake(keyring, secrets.token_bytes(NONCE_NBYTES))
