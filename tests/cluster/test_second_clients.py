@@ -1,10 +1,16 @@
 """A client in another process: it shares what this one has, dies, and comes back."""
 
+import logging
 from concurrent.futures import CancelledError
 
+import dask
+import dask.array
+import dask.dataframe
 import pytest
 
 from shoal import Client, Future, LocalCluster, Lock, Queue, Variable, get_client, wait
+from shoal.ids import ClientTaskId, CodeId
+from shoal.protocol.messages import SubmitTasks
 from tests.programs import run_python
 
 SECOND = """
@@ -69,6 +75,10 @@ def value_in(client):
     return Variable("latest", client=get_client()).get(timeout=10).result()
 
 
+def deepest(values):
+    return values["of"][0]
+
+
 @pytest.fixture
 def cluster():
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as started:
@@ -116,3 +126,37 @@ def test_what_one_client_has_just_submitted_is_an_input_of_the_others_task(clust
         many = one.map(abs, range(5000))
         assert other.submit(sum, many[-3:]).result(timeout=10) == 3 * 4998
         assert sum(other.gather(other.map(abs, many))) == sum(range(5000))
+
+
+def test_collections_of_one_client_are_computed_with_another_of_the_process(cluster):
+    """Whichever of them is asked, and though the one that made them is closed before."""
+    with Client(cluster) as other:
+        one = Client(cluster, set_as_default=False)
+        array = one.persist(dask.array.ones(10, chunks=5))
+        frame = one.persist(dask.dataframe.from_dict({"x": range(10)}, npartitions=2))
+        slow = one.submit(sum, [1, 2])
+        assert array.sum().compute() == 10
+        assert other.compute(frame.x.sum()).result(timeout=10) == 45
+        assert list(other.compute(array, sync=True)) == [1] * 10
+        assert one.compute(other.persist(array + 1).sum()).result(timeout=10) == 20
+        assert dask.delayed(deepest)({"of": [slow]}).compute() == 3
+        other.publish_dataset(array=array, frame=frame)
+        assert other.get_dataset("frame").x.max().compute() == 9
+        one.close()
+        assert other.get_dataset("frame").x.min().compute() == 0  # the very frame that we have
+        assert array.sum().compute() == 10
+        other.unpublish_dataset("frame")
+        other.unpublish_dataset("array")
+
+
+def test_a_client_that_contradicts_itself_is_told_so_and_does_not_come_back(cluster, caplog):
+    caplog.set_level(logging.CRITICAL, "shoal")
+    caplog.set_level(logging.CRITICAL, "asyncio")
+    with Client(cluster) as client:
+        unknown = SubmitTasks(ClientTaskId(1), ["x"], [CodeId(7)], [b""], [], ["x"], [])
+        client.session.say(unknown)
+        with pytest.raises(CancelledError, match="a code that was not defined"):
+            client.submit(abs, -1).result(timeout=10)
+        assert client.status == "closed"
+    with Client(cluster) as client:
+        assert client.submit(abs, -1).result(timeout=10) == 1

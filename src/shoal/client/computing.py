@@ -23,7 +23,7 @@ from shoal.client.garbage import paused_collection
 from shoal.client.graphs import Graph
 from shoal.client.machine import Record
 from shoal.client.preparing import prepare
-from shoal.client.session import Session
+from shoal.client.session import Session, sessions_of_process
 from shoal.client.shuffles import with_shuffles
 from shoal.ids import ClientTaskId, CodeId
 from shoal.protocol.keys import to_canonical
@@ -103,6 +103,10 @@ class GraphSubmission:
     def _send(self, tasks: Tasks, keys: Sequence[Any], records: dict[Any, Record]) -> None:
         session, machine = self._session, self._session.machine
         bind_strays(tasks.by_key)
+        if len(sessions_of_process()) > 1:
+            from shoal.client.borrowing import want_elsewhere  # few programs have two clients
+
+            want_elsewhere(session, tasks.by_key, self._borrowed)
         graph = Graph(tasks, keys, self._find_live)
         with session.lock:
             first = self._first = machine.reserve(graph.ntasks_max)

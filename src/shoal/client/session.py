@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -30,6 +31,13 @@ from shoal.protocol.handshake import Keyring
 from shoal.protocol.messages import Message, RegisterClient
 
 _logger = logging.getLogger("shoal.client")
+
+_sessions: Final[weakref.WeakValueDictionary[str, Session]] = weakref.WeakValueDictionary()
+
+
+def sessions_of_process() -> list[Session]:
+    """All that were opened in this process and that somebody refers to, closed ones as well."""
+    return [session for ref in _sessions.valuerefs() if (session := ref()) is not None]
 
 
 class Session(Belonging):
@@ -76,6 +84,7 @@ class Session(Belonging):
             may_return=self._reconnect_seconds > 0,
         )
         forks.belongs_to_this_process(self)
+        _sessions[self.name] = self
         try:
             await self._register(timeout_seconds)
         except BaseException:

@@ -4,6 +4,7 @@ import asyncio
 from concurrent.futures import CancelledError
 
 import pytest
+from dask._task_spec import List, Task, TaskRef
 
 from shoal.client.asynchronous import AsyncClient
 from shoal.client.errors import ForeignFuture
@@ -67,6 +68,31 @@ def test_a_client_whose_future_is_used_may_close_before_it_was_heard():
         result = client.submit(inc, future)
         await other.close()
         assert await result == 3  # what it had said was sent
+
+    play(scenario)
+
+
+def test_what_a_graph_has_of_another_client_is_wanted_before_its_tasks_have_numbers():
+    """As a task, within one of either form, and once for all that need it."""
+
+    async def scenario(client, scheduler):
+        async with AsyncClient(scheduler.address, security=TOKEN, set_as_default=False) as other:
+            future, unused = other.submit(inc, 1), other.submit(inc, 5)
+            graph = {
+                future.key: future,
+                "old": (inc, future.key),
+                "nested": (sum, [future, "old"]),
+                "new": Task("new", max, List(TaskRef(future.key), TaskRef("old"))),
+            }
+            del unused
+            made = client.get(graph, ["nested", "new", future.key], sync=False)
+            assert await client.gather(made) == [5, 3, 2]
+            (want,) = await scheduler.heard_of(WantKey)
+            assert want.key == future.key
+            sent = [m for m in scheduler.heard if isinstance(m, SubmitTasks)][-1]
+            assert want.task < sent.first
+            del made
+            await until(lambda: not client.refcount)
 
     play(scenario)
 

@@ -135,9 +135,9 @@ class Publishing(ClientBase):
 
         Raises:
             CancelledError: one was cancelled.
-            ForeignFuture: one is another client's.
+            ForeignFuture: one is a client's of another scheduler.
         """
-        records = [self.record_of(future) for future in futures_of(value, self)]
+        records = [self.input_of(future) for future in futures_of(value, self)]
         return list(dict.fromkeys(record.number for record in records))
 
 

@@ -149,8 +149,12 @@ class Peer:
                 return
         if isinstance(entity, Worker):
             self._take(messages, FROM_WORKER, self._scheduler.receive_from_worker, entity)
-        else:
+            return
+        try:
             self._take(messages, FROM_CLIENT, self._scheduler.receive_from_client, entity)
+        except ProtocolError as error:
+            self.send_away(str(error))  # or it would come back, and say the same again
+            raise
 
     def _take(
         self,

@@ -156,7 +156,7 @@ class Stepping:
         peer = self._peers.get(client)
         if peer is not None:
             logger.warning("%s is disconnected: %s", client, error)
-            peer.connection.abort()
+            peer.send_away(str(error))
 
     def validate(self) -> None:
         """Check every invariant of the state.  Cost: O(tasks + edges + replicas).
