@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from shoal.comms import ProtocolError
 from shoal.errors import NameTaken
-from shoal.protocol.messages import Message, RegisterClient
+from shoal.protocol.messages import Message, RegisterClient, Shutdown
 from shoal.scheduler.machine.invariants import check
 from shoal.scheduler.machine.step import SchedulerMachine
 from shoal.scheduler.model.entities import Client, Worker
@@ -156,7 +156,8 @@ class Stepping:
         peer = self._peers.get(client)
         if peer is not None:
             logger.warning("%s is disconnected: %s", client, error)
-            peer.send_away(str(error))
+            peer.send([Shutdown(str(error))])
+            peer.connection.close()
 
     def validate(self) -> None:
         """Check every invariant of the state.  Cost: O(tasks + edges + replicas).
