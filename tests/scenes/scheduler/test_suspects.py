@@ -263,6 +263,23 @@ def test_what_runs_there_again_counts_and_what_ran_before_does_not(scene: Scene)
     assert scene.take() == ["c: x in memory at a"]
 
 
+def test_what_still_runs_there_keeps_its_memory_from_the_next_run_of_its_task(
+    scene: Scene,
+) -> None:
+    gibibyte = 1 << 30
+    scene.join("a", nthreads=2, memory_limit=2 * gibibyte)
+    scene.submit(i=[])
+    scene.finish("i")
+    scene.submit(x=["i"], options=TaskOptions(memory=int(1.4 * gibibyte)))
+    scene.take()
+    fall_silent(scene)
+    scene.heartbeat("a")
+    assert not any("run x" in line for line in scene.take())
+    assert scene.task("x").worker is scene.worker("a")
+    scene.finish("x", on="a", nth=1)  # so that it counts
+    assert scene.take() == ["c: x in memory at a"]
+
+
 def test_a_suspect_that_retires_keeps_what_waits_for_it(scene: Scene) -> None:
     scene.workers("a")
     scene.scatter("v")

@@ -268,7 +268,7 @@ def is_alone(worker: Worker) -> bool:
     """Whether nothing runs there but what waits for other tasks; nor a run that was given up."""
     if worker.nsent > worker.nwaiting:
         return False
-    return all(weight.task.worker is worker for weight in worker.weights.values())
+    return all(run == weight.task.run for run, weight in worker.weights.items())
 
 
 def look_again(core: Core) -> None:
