@@ -1,6 +1,7 @@
 """A client in another process: it shares what this one has, dies, and comes back."""
 
 import logging
+import threading
 from concurrent.futures import CancelledError
 
 import dask
@@ -147,6 +148,21 @@ def test_collections_of_one_client_are_computed_with_another_of_the_process(clus
         assert array.sum().compute() == 10
         other.unpublish_dataset("frame")
         other.unpublish_dataset("array")
+
+
+def test_what_can_not_travel_is_named_with_what_to_do_instead(cluster):
+    with Client(cluster) as client:
+        for deed, words in [
+            (lambda: client.submit(lambda: client), "contains a client.*\n.*get_client"),
+            (lambda: client.map(lambda _: client, [1]), "contains a client.*\n.*get_client"),
+            (lambda: dask.delayed(lambda: client)().compute(), "contains a client"),
+            (lambda: client.scatter({"lock": threading.Lock()}), "'lock', a value of type _thr"),
+            (lambda: client.publish_dataset(lock=threading.Lock()), "'lock', a value of type _thr"),
+        ]:
+            with pytest.raises(TypeError, match=words):
+                deed()
+        assert client.list_datasets() == ()
+        assert not client.futures
 
 
 def test_a_client_that_contradicts_itself_is_told_so_and_does_not_come_back(cluster, caplog):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from shoal.client.absent import Absent
 from shoal.client.blocking import CALLBACKS
-from shoal.client.errors import ClientClosed, ForeignFuture
+from shoal.client.errors import ClientClosed, ForeignFuture, UnpicklableClient
 from shoal.client.future import Future, exception_of
 from shoal.client.gathering import Gathering, from_where_it_was_raised, outcome_error
 from shoal.client.lateness import late
@@ -33,6 +33,9 @@ class Answering(Absent):
         self.direct_to_workers = direct_to_workers
         self._exchange: ReplicaExchange | None = None  # with workers, once we know the keys
         self._borrowing: Borrowing | None = None  # once other clients' futures are used
+
+    def __reduce__(self) -> NoReturn:
+        raise UnpicklableClient
 
     @property
     def face(self) -> Any:

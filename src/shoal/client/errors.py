@@ -62,6 +62,33 @@ class UnpicklableTask(ShoalError, TypeError):
         )
 
 
+class UnpicklableValue(ShoalError, TypeError):
+    """A value can't travel: to the workers that would hold it, or to the scheduler."""
+
+    def __init__(self, kind: str, name: object, why: str) -> None:
+        """`kind`: name of its type; `name`: as it was to be known."""
+        super().__init__(kind, name, why)
+        self.kind, self.name, self.why = kind, name, why
+
+    def __str__(self) -> str:
+        return (
+            f"Could not serialize {self.name!r}, a value of type {self.kind}: {self.why}.\n"
+            "Other processes are to have it: give them what it is made of, a path instead of an "
+            "open file, and make it there."
+        )
+
+
+class UnpicklableClient(ShoalError, TypeError):
+    """A client was to be sent: with a function that refers to it, say."""
+
+    def __str__(self) -> str:
+        return (
+            "it contains a client, whose connection is this process's.\n"
+            "A task has a client of its own: call get_client() inside of the function, instead of "
+            "using the client from outside"
+        )
+
+
 class NoClient(ShoalError, ValueError):
     """Something needs a client, and there is none."""
 

@@ -11,13 +11,13 @@ import weakref
 from abc import ABCMeta
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 from shoal.client import current
 from shoal.client.absent import Absent
 from shoal.client.asynchronous import AsyncClient
 from shoal.client.blocking import Latch, LoopThread
-from shoal.client.errors import BlockingCall
+from shoal.client.errors import BlockingCall, UnpicklableClient
 from shoal.client.future import Future, exception_of
 from shoal.client.gathering import load_near, outcome_error
 from shoal.client.lateness import late
@@ -286,6 +286,9 @@ class BlockingBase(Absent, metaclass=ABCMeta):  # for `register`: see client.py
             ValueError: there is none.
         """
         return current.current_client(allow_global)
+
+    def __reduce__(self) -> NoReturn:
+        raise UnpicklableClient
 
     def __repr__(self) -> str:
         if not hasattr(self, "_thread"):  # an argument made no sense

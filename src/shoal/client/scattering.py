@@ -9,7 +9,8 @@ from uuid import uuid4
 
 from dask.tokenize import tokenize
 
-from shoal.client.errors import NoWorkers
+from shoal.client.errors import NoWorkers, UnpicklableValue
+from shoal.client.future import user_key
 from shoal.client.gathering import outcome_error
 from shoal.client.machine import CANCELLED, FINISHED, Record
 from shoal.client.session import Session
@@ -102,7 +103,7 @@ class Scattering:
         Raises:
             NoWorkers: none was there in time.
             OSError: no worker could be reached.
-            Exception: a value can't be pickled.
+            UnpicklableValue: a value can't be pickled.
         """
         session = self._session
         session.require_running()
@@ -275,7 +276,11 @@ class _Parcel:
     def dumped(self, families: Sequence[str] | None) -> tuple[bytes, list[Any]]:
         """The value pickled, once however many workers get it."""
         if self._dumped is None:
-            self._dumped = dump(self.value, families)
+            try:
+                self._dumped = dump(self.value, families)
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+                raise UnpicklableValue(kind_of(self.value), user_key(self.record), why) from error
         return self._dumped
 
 

@@ -111,6 +111,8 @@ def test_results_take_the_places_of_keys_and_futures():
         errors.MissingKey("x", "y"),
         errors.MissingKey("x"),
         errors.UnpicklableTask("x", "no"),
+        errors.UnpicklableValue("lock", "x", "no"),
+        errors.UnpicklableClient(),
         errors.NoClient("waiting"),
         errors.NoClient(why="This is a task: submit from elsewhere."),
         errors.BlockingCall(),

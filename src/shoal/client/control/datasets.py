@@ -11,13 +11,14 @@ from dask.typing import no_default
 from shoal.client import current
 from shoal.client.control.errors import DatasetExists, NamelessDataset, UnknownDataset
 from shoal.client.control.published import Datasets
+from shoal.client.errors import UnpicklableValue
 from shoal.client.future import futures_of
 from shoal.client.lifecycle import ClientBase
 from shoal.ids import ClientTaskId, Key
 from shoal.protocol import datasets
 from shoal.protocol.keys import from_canonical, to_canonical
 from shoal.protocol.messages import ReleaseTasks
-from shoal.protocol.payload import load
+from shoal.protocol.payload import kind_of, load
 
 
 class Publishing(ClientBase):
@@ -43,11 +44,11 @@ class Publishing(ClientBase):
             KeyError: a name is taken; nothing was published.
             ValueError: a value has no name, or a name no value.
             CancelledError: a value refers to a future that was cancelled.
-            Exception: a value can't be pickled.
+            UnpicklableValue: a value can't be pickled.
         """
         values = _values_by_name(args, name, kwargs)
         names = [to_canonical(key) for key in values]
-        payloads = [self.session.families.pickled(value) for value in values.values()]
+        payloads = [self._pickled(name, value) for name, value in values.items()]
         tasks = [self._tasks_of(value) for value in values.values()]
         if not names:
             return
@@ -129,6 +130,13 @@ class Publishing(ClientBase):
     def datasets(self) -> Datasets:
         """All that is published, by name: `client.datasets["x"]`."""
         return Datasets(self.face)
+
+    def _pickled(self, name: Any, value: Any) -> bytes:
+        try:
+            return self.session.families.pickled(value)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise UnpicklableValue(kind_of(value), name, why) from error
 
     def _tasks_of(self, value: Any) -> list[ClientTaskId]:
         """Our numbers of the results that a value refers to.

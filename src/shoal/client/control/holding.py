@@ -43,7 +43,7 @@ class Holding(ClientBase):
 
         Raises:
             NoWorkers: none was there in time.
-            Exception: a value can't be pickled.
+            UnpicklableValue: a value can't be pickled.
         """
         keys, values, kind = scattering.keys_of(data, hash)
         if not values:

@@ -37,7 +37,7 @@ class BlockingPublishing(BlockingBase):
             KeyError: a name is taken; nothing was published.
             ValueError: a value has no name, or a name no value.
             CancelledError: a value refers to a future that was cancelled.
-            Exception: a value can't be pickled.
+            UnpicklableValue: a value can't be pickled.
         """
         try:
             return self.hand_over(

@@ -39,7 +39,7 @@ class BlockingHolding(BlockingBase):
 
         Raises:
             NoWorkers: none was there in time.
-            Exception: a value can't be pickled.
+            UnpicklableValue: a value can't be pickled.
         """
         try:
             return self.hand_over(
