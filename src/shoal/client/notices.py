@@ -37,10 +37,11 @@ class NobodyMayRun(ShoalError):
             )
         many = self.nworkers - len(self.names)
         others = f" and {many} more" if many else ""
-        there = f"{', '.join(self.names)}{others}" if self.nworkers else "none"
+        named = f"{', '.join(self.names)}{others}"  # names are numbers, too, so how many is said
+        there = f"{self.nworkers} (named {named})" if self.nworkers else "none"
         goes_on = ""
         if self.npaused:
-            there += f" ({self.npaused} of them paused, as their memory is short)"
+            there += f", {self.npaused} of them paused, as their memory is short"
             goes_on = "a paused one that may run it has room (`client.explain` has numbers), or as "
         return (
             f"{what}, and no connected worker may run {'it' if self.ntasks == 1 else 'them'}: "

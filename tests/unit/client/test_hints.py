@@ -103,17 +103,18 @@ def test_who_waits_for_paused_workers_reads_why_and_what_to_do():
         (
             {"resources": {"MEM": 2.0}, "offered": {"MEM": 1.5}},
             "The task x has been ready for 3 s, and no connected worker may run it: MEM=2 is "
-            "needed, and the most that one has of MEM is 1.5. Connected workers: a, b.",
+            "needed, and the most that one has of MEM is 1.5. Connected workers: 2 (named a, b).",
         ),
         (
             {"resources": {"MEM": 2.0}, "offered": {"MEM": 0.0}, "ntasks": 4, "nworkers": 7},
             "4 tasks, x among them, have been ready for 3 s, and no connected worker may run "
-            "them: MEM=2 is needed, and none has MEM. Connected workers: a, b and 5 more.",
+            "them: MEM=2 is needed, and none has MEM. Connected workers: 7 (named a, b and 5 "
+            "more).",
         ),
         (
             {"workers": ["typo"], "npaused": 1},
-            "it: only 'typo' may run such tasks. Connected workers: a, b (1 of them paused, as "
-            "their memory is short).",
+            "it: only 'typo' may run such tasks. Connected workers: 2 (named a, b), "
+            "1 of them paused, as their memory is short.",
         ),
         ({"nworkers": 0, "names": []}, "there is none. Connected workers: none."),
         (
