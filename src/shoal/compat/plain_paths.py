@@ -33,6 +33,7 @@ _NAMED: Final = {
 
 _OWN: Final[dict[str, dict[str, str]]] = {
     "distributed.actor": homes_of(("shoal.client.actors", "EagerActorFuture")),
+    "distributed.chaos": homes_of(("shoal.testing.killing", "KillWorker")),
     "distributed._signals": homes_of(("shoal.compat.serving", "wait_for_signals")),
     "distributed.compatibility": homes_of(("shoal.compat.log_settings", "logging_names")),
     "distributed.config": homes_of(("shoal.compat.log_settings", "initialize_logging")),
