@@ -117,6 +117,7 @@ _OWN: Final[dict[str, dict[str, str]]] = {
         ("shoal.compat.unbuilt", "scatter_to_workers"),
     ),
     "distributed.utils_test": homes_of(
+        ("shoal.compat.system", "WINDOWS"),
         ("shoal.testing.bodies", "asyncinc, block_on_event, dec, div, double, identity, inc, mul"),
         ("shoal.testing.bodies", "map_varying, randominc, run_for, slowadd, slowdec, slowdouble"),
         ("shoal.testing.bodies", "slowidentity, slowinc, slowsum, throws, varying"),
