@@ -20,9 +20,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from shoal.comms import forks
+from shoal.nanny.bounding import enclose, release
 from shoal.nanny.descriptors import handle_of, has_ended
 from shoal.nanny.memory import MemoryGuard, seen_by
 from shoal.nanny.wire import receive_answer
@@ -64,6 +66,7 @@ class Child(ABC):
         self._guard: MemoryGuard | None = None
         self._ending: Ending | None = None
         self._handle: int | None = None  # of the process
+        self._group: Path | None = None  # around it
         self._lock = threading.Lock()
         forks.belongs_to_this_process(self)
 
@@ -96,6 +99,11 @@ class Child(ABC):
             poller.poll(1000 * min(left, longest))
         return True
 
+    async def keep_within(self, nthreads_max: int) -> None:
+        """Let it and all that it starts have no more threads, if the system can; 0: any number."""
+        if nthreads_max:
+            self._group = await asyncio.to_thread(enclose, self.pid, nthreads_max)
+
     def send_signal(self, number: int) -> None:
         """Send it a signal; nothing happens if it has ended."""
         with self._lock, contextlib.suppress(ProcessLookupError):
@@ -116,6 +124,7 @@ class Child(ABC):
     def disown(self) -> None:
         """See `forks.Disowned`."""
         self._lock = threading.Lock()
+        self._group = None
         self.release()
 
     def _look(self) -> float | None:
@@ -131,6 +140,9 @@ class Child(ABC):
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
+        if self._group is not None:
+            release(self._group)
+            self._group = None
 
     @abstractmethod
     def _is_ours_to_guard(self) -> bool:

@@ -53,6 +53,18 @@ def document_of(
     }
 
 
+def nthreads_of(document: Mapping[str, Any], most: int) -> int:
+    """How many threads a process and all that it starts may have; 0: any number.
+
+    Args:
+        document: what it shall be; only workers execute what might start them without end.
+        most: beside those in which its tasks are executed; 0: any number.
+    """
+    if document.get("role") != "worker" or not most:
+        return 0
+    return most + int(document["options"].get("nthreads") or 0)
+
+
 def worker_environ(added: Mapping[str, Any] | None = None) -> dict[str, str]:
     """What a worker's environment shall be: ours, and what the settings and `added` say.
 

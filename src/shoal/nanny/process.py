@@ -22,6 +22,7 @@ from shoal.nanny.bootstrap import to_bytes
 from shoal.nanny.channel import Channel
 from shoal.nanny.children import Child, Ending
 from shoal.nanny.death import Death, KillsBySystem
+from shoal.nanny.document import nthreads_of
 from shoal.nanny.errors import ProcessDied, ProcessLate
 from shoal.nanny.questions import PREPARE
 from shoal.nanny.starting import Wish, duplicate, start_process
@@ -289,12 +290,14 @@ class ServiceProcess:
             if child is None:
                 return
             assert self._channel is not None
+            bounded = nthreads_of(self._document, read(Nanny).threads_max)
             tasks = [
                 asyncio.create_task(part)
                 for part in (
                     self._say_document(),
                     self._channel.listen(self._hear),
                     self._channel.read_errors(self._is_running),
+                    child.keep_within(bounded),
                 )
             ]
             ending = await self._end_of(child, tasks[1])

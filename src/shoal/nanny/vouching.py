@@ -24,9 +24,10 @@ LATE_RATIO: Final = 1.5
 
 REST_SECONDS: Final = 4.0
 """A worker that rests says nothing until it is given something: it is looked at so often,"""
-BUSY_RATIO: Final = 0.5
+BUSY_RATIO: Final = 0.1
 """and is not at rest if its process used more of a processor than this: an actor's method, a value
-that is pickled for a peer or a thread of the user's may keep the interpreter to itself."""
+that is pickled for a peer or a thread of the user's may keep the interpreter to itself.  At rest it
+uses a hundredth; where many compete for the processor, who is busy may have a tenth."""
 
 SAY_SECONDS_MAX: Final = 5.0
 """What it may take to reach the scheduler, which is busy or far away then."""

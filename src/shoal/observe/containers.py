@@ -89,6 +89,11 @@ class Groups:
                     yield folder, limit
 
 
+def nearest_group(controller: str, root: Path = ROOT) -> Path | None:
+    """The folder of the group that this process is in for a controller; None if it is hidden."""
+    return next(_folders(root, "self", controller), None)
+
+
 def _folders(root: Path, process: str, controller: str) -> Iterator[Path]:
     """The group of the process for this controller, and those that it is in, nearest first."""
     for line in _text(root / "proc" / process / "cgroup").splitlines():

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
-from shoal.config.base import Positive, Settings
+from shoal.config.base import AtLeastZero, Positive, Settings
 
 # Tasks are the parallelism; a library that adds threads of its own would have them fight.  And the
 # C library has eight pools for each processor of what was freed, which it can't give back well.
@@ -54,6 +54,12 @@ class Nanny(Settings, frozen=True, kw_only=True):
 
     memory_steady_seconds: Annotated[float, Positive] = 60.0
     """A worker that comes to its memory limit only after this long begins that row anew."""
+
+    threads_max: Annotated[int, AtLeastZero] = 4096
+    """Threads that a worker and all processes it starts have together, at most, beside those of its
+    tasks, where the system lets nannies see to that (control groups that they may make); 0: any
+    number.  A task that starts processes without end then fails, and leaves the machine to
+    others."""
 
     preload: list[str] = []
     preload_argv: list[Any] = []
