@@ -128,7 +128,7 @@ class UnknownDependency(ShoalError):
 
     def __str__(self) -> str:
         return (
-            f"Task {self.key!r} depends on a result that was released or cancelled before the task "
+            f"Task {self.key} depends on a result that was released or cancelled before the task "
             "arrived, so it can't run.\nKeep a reference to the future until its dependents are "
             "submitted."
         )

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from shoal import Client, LocalCluster
-from shoal.testing.killing import KillWorker, UnknownEnding
+from shoal.testing.killing import KillWorker, NoSuchDelay, UnknownEnding
 from tests.cluster.conftest import SMALL
 from tests.until import until
 
@@ -52,3 +52,9 @@ def test_a_plugin_that_was_removed_ends_nobody():
 def test_an_ending_that_there_is_not_is_named():
     with pytest.raises(UnknownEnding, match=r"'sigkill'.*'sys.exit', 'graceful', 'segfault'"):
         KillWorker(mode="sigkill")
+
+
+@pytest.mark.parametrize("delay", [-1, float("inf"), float("nan")])
+def test_a_delay_that_there_is_not_is_named(delay):
+    with pytest.raises(NoSuchDelay, match="finite number of seconds"):
+        KillWorker(delay=delay)

@@ -104,9 +104,11 @@ class GraphSubmission:
         session, machine = self._session, self._session.machine
         bind_strays(tasks.by_key)
         if len(sessions_of_process()) > 1:
-            from shoal.client.borrowing import want_elsewhere  # few programs have two clients
+            from shoal.client import borrowing  # few programs have two clients
 
-            want_elsewhere(session, tasks.by_key, self._borrowed)
+            others = borrowing.lenders(session)
+            if others:
+                borrowing.want_elsewhere(session, others, tasks.by_key, self._borrowed)
         graph = Graph(tasks, keys, self._find_live)
         with session.lock:
             first = self._first = machine.reserve(graph.ntasks_max)

@@ -30,12 +30,12 @@ def enclose(pid: int, nthreads_max: int, root: Path = ROOT) -> Path | None:
     Cost: some files; the system may take 15 ms to move the process.
     """
     parent = nearest_group("pids", root) if nthreads_max else None
-    if parent is None or not os.access(parent, os.W_OK):
-        return None
+    if parent is None or not os.access(parent, os.W_OK) or not _is_in(os.getpid(), parent):
+        return None  # or it is one around ours, which is hidden: others' limits are not left
     _remove_left(parent, root)
     group = parent / f"{_PREFIX}{pid}"
     try:
-        group.mkdir()
+        group.mkdir(exist_ok=True)
         with (group / "pids.max").open("r+", encoding="ascii") as limit:  # not made if not there
             limit.write(str(nthreads_max))
         (group / "cgroup.procs").write_text(str(pid), encoding="ascii")
@@ -54,7 +54,15 @@ def release(group: Path) -> None:
         group.rmdir()
 
 
+def _is_in(pid: int, group: Path) -> bool:
+    try:
+        return str(pid) in (group / "cgroup.procs").read_text(encoding="ascii").split()
+    except OSError:
+        return False
+
+
 def _remove_left(parent: Path, root: Path) -> None:
-    for group in parent.glob(f"{_PREFIX}*"):
+    """The innermost first: workers may have had workers."""
+    for group in sorted(parent.rglob(f"{_PREFIX}*"), reverse=True):
         if not (root / "proc" / group.name.removeprefix(_PREFIX)).exists():
             release(group)

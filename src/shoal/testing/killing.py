@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import math
 import os
 import random
 from collections.abc import Callable
@@ -29,8 +30,24 @@ class UnknownEnding(ShoalError, ValueError):
         )
 
 
+class NoSuchDelay(ShoalError, ValueError):
+    """Workers were to live for a time that there is not."""
+
+    def __init__(self, delay: object) -> None:
+        super().__init__(delay)
+        self.delay = delay
+
+    def __str__(self) -> str:
+        return (
+            f"{self.delay!r} is not supported as delay=: it says how long workers live on average, "
+            "and is a finite number of seconds from 0 on, or a text such as '100 s'."
+        )
+
+
 class KillWorker(WorkerPlugin):
     """Ends each worker that has it, once, after a random time; a nanny starts another.
+
+    A worker that lives in the process of its program takes that along.
 
     Args:
         delay: how long a worker lives on average, exponentially distributed; seconds, or a text
@@ -46,6 +63,8 @@ class KillWorker(WorkerPlugin):
         if mode not in ENDINGS:
             raise UnknownEnding(mode)
         self.delay, self.mode = to_seconds(delay), mode
+        if not 0 <= self.delay < math.inf:
+            raise NoSuchDelay(delay)
         self._timer: asyncio.TimerHandle | None = None
 
     async def setup(self, worker: Any) -> None:

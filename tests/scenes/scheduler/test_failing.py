@@ -109,7 +109,7 @@ def test_a_task_that_depends_on_what_is_not_known_fails_with_advice(scene: Scene
     scene.take()
 
     scene.submit(v=[], y=["v", "x"], z=["y"], wanted=["y", "z"])
-    unknown = "UnknownDependency: Task 'y' depends on a result that was released or cancelled"
+    unknown = "UnknownDependency: Task y depends on a result that was released or cancelled"
     lines = scene.take()
     assert [line[: len(unknown) + 12] for line in lines] == [
         f"c: y erred: {unknown}",

@@ -7,6 +7,7 @@ import pytest
 from dask._task_spec import List, Task, TaskRef
 
 from shoal.client.asynchronous import AsyncClient
+from shoal.client.borrowing import lenders
 from shoal.client.errors import ForeignFuture
 from shoal.ids import Epoch
 from shoal.protocol.messages import SubmitTasks, WantKey
@@ -93,6 +94,35 @@ def test_what_a_graph_has_of_another_client_is_wanted_before_its_tasks_have_numb
             assert want.task < sent.first
             del made
             await until(lambda: not client.refcount)
+            await until(lambda: other.refcount[future.key] == 1)  # what was kept of it has gone
+
+    play(scenario)
+
+
+def test_graphs_are_looked_through_only_where_another_client_has_what_they_may_need():
+    async def scenario(client, scheduler):
+        assert lenders(client.session) == []
+        async with AsyncClient(scheduler.address, security=TOKEN, set_as_default=False) as other:
+            assert lenders(client.session) == []
+            future = other.submit(inc, 1)
+            assert lenders(client.session) == [other.session]
+            assert lenders(other.session) == []
+        assert lenders(client.session) == [other.session]  # what it published may be there
+        assert await client.get({"x": (inc, 1)}, "x", sync=False) == 2
+        del future
+
+    play(scenario)
+
+
+def test_a_graph_with_a_future_of_a_closed_client_fails_once_nobody_knows_its_result():
+    async def scenario(client, scheduler):
+        other = await AsyncClient(scheduler.address, security=TOKEN, set_as_default=False)
+        future = other.submit(inc, 1)
+        await other.close()
+        made = client.get({future.key: future, "x": (inc, future.key)}, "x", sync=False)
+        (want,) = await scheduler.heard_of(WantKey)
+        assert want.key == future.key
+        del made
 
     play(scenario)
 

@@ -1,12 +1,15 @@
 """A control group around a process, where the system has such."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shoal.nanny.bounding import enclose, release
+from shoal.nanny.document import nthreads_of
 
 
 @pytest.fixture
@@ -50,6 +53,40 @@ def test_a_group_that_a_dead_nanny_has_left_is_removed_by_the_next(
     assert not group.exists()
 
 
+def test_groups_within_groups_that_were_left_are_removed_too(
+    sleeper: subprocess.Popen[bytes],
+) -> None:
+    """As a task that had a cluster of its own leaves them, if its worker is killed."""
+    left = enclose(sleeper.pid, 17)
+    if left is None:
+        pytest.skip("this system does not let us make control groups")
+    (left / f"shoal-{sleeper.pid}").mkdir()
+    sleeper.kill()
+    sleeper.wait()
+    with subprocess.Popen(["sleep", "60"]) as other:
+        group = enclose(other.pid, 17)
+        other.kill()
+    assert group is not None
+    assert not left.exists()
+    release(group)
+
+
+@pytest.mark.parametrize(
+    ("document", "most", "nthreads"),
+    [
+        ({"role": "worker", "options": {"nthreads": 8}}, 100, 108),
+        ({"role": "worker", "options": {}}, 100, 100),
+        ({"role": "worker", "options": {"nthreads": 8}}, 0, 0),
+        ({"role": "scheduler", "options": {}}, 100, 0),
+        ({}, 100, 0),
+    ],
+)
+def test_workers_alone_are_bounded_beside_the_threads_of_their_tasks(
+    document: dict[str, Any], most: int, nthreads: int
+) -> None:
+    assert nthreads_of(document, most) == nthreads
+
+
 def test_where_groups_are_hidden_or_not_ours_or_count_no_threads_nothing_is_left(
     tmp_path: Path,
 ) -> None:
@@ -59,6 +96,8 @@ def test_where_groups_are_hidden_or_not_ours_or_count_no_threads_nothing_is_left
     assert enclose(1, 10, tmp_path) is None
     mine = tmp_path / "sys/fs/cgroup/mine"
     mine.mkdir(parents=True)
+    assert enclose(1, 10, tmp_path) is None  # we are not in it, but in one below, which is hidden
+    (mine / "cgroup.procs").write_text(f"{os.getpid()}\n")
     assert enclose(1, 10, tmp_path) is None  # a new group there has no `pids.max`
     assert enclose(1, 0, tmp_path) is None
-    assert list(mine.iterdir()) == []
+    assert list(mine.iterdir()) == [mine / "cgroup.procs"]

@@ -109,9 +109,11 @@ def test_a_contradiction_that_had_to_wait_ends_its_clients_connection(
 ) -> None:
     listener.frames.take(alice, [RELEASE])
     listener.frames.take(bob, [SUBMIT])
+    listener.frames.take(bob, [SUBMIT, BEAT])
     listener.is_forgetting, listener.error = False, ProtocolError("columns of different lengths")
     listener.frames.go_on()
     assert listener.refused == [bob]
+    assert not listener.frames.is_one_due  # what else it said is not heard
 
 
 def test_a_contradiction_that_is_heard_at_once_is_its_connections_matter(

@@ -10,6 +10,7 @@ from shoal.errors import UnknownDependency
 from shoal.ids import ClientTaskId
 from shoal.protocol.exceptions import to_failure
 from shoal.protocol.framing import ProtocolError
+from shoal.protocol.keys import to_text
 from shoal.protocol.messages import (
     CancelTasks,
     ClientHeartbeat,
@@ -326,7 +327,8 @@ def _link(
         dependency = client.tasks.get(number) or client.held.get(number)
         if dependency is None:
             core.state.incomplete[task] = None
-            fail(core, task, to_failure(UnknownDependency(task.key), task.key, ""))
+            unknown = UnknownDependency(to_text(task.key))
+            fail(core, task, to_failure(unknown, task.key, ""))
             return
         dependencies.append(dependency)
     link_dependencies(task, tuple(dependencies))

@@ -102,6 +102,7 @@ class ClientFrames:
         try:
             self._hand_over(client, messages)
         except ProtocolError as error:
+            self._waiting = deque(entry for entry in self._waiting if entry[0] is not client)
             self._refuse(client, error)
 
     def _hand_over(self, client: Client, messages: Sequence[Message]) -> None:

@@ -153,8 +153,8 @@ class Peer:
         try:
             self._take(messages, FROM_CLIENT, self._scheduler.receive_from_client, entity)
         except ProtocolError as error:
+            logger.warning("%s is disconnected: %s", entity, error)
             self.send_away(str(error))  # or it would come back, and say the same again
-            raise
 
     def _take(
         self,
