@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from shoal.deploy.adaptive import Adaptive as Adaptive
     from shoal.deploy.local import LocalCluster as LocalCluster
     from shoal.deploy.spec import SpecCluster as SpecCluster
+    from shoal.deploy.ssh import SSHCluster as SSHCluster
     from shoal.errors import Reschedule as Reschedule
     from shoal.nanny.service import Nanny as Nanny
     from shoal.observe.errors import RunInterrupted as RunInterrupted
@@ -91,6 +92,7 @@ _HOME = {
     "Queue": "shoal.client.coordination",
     "Reschedule": "shoal.errors",
     "RunInterrupted": "shoal.observe.errors",
+    "SSHCluster": "shoal.deploy.ssh",
     "Scheduler": "shoal.scheduler.shell.service",
     "SchedulerPlugin": "shoal.observe.hooks",
     "Security": "shoal.compat.security",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shoal.client.coordination import Pub as Pub
     from shoal.client.coordination import Queue as Queue
     from shoal.errors import Reschedule as Reschedule
-    from shoal.compat.unbuilt import SSHCluster as SSHCluster
+    from shoal.deploy.ssh import SSHCluster as SSHCluster
     from shoal.scheduler.shell.service import Scheduler as Scheduler
     from shoal.observe.hooks import SchedulerPlugin as SchedulerPlugin
     from shoal.compat.security import Security as Security

@@ -21,9 +21,6 @@ RUN: Final = (
     "Functions can be called instead: client.run_on_scheduler(function) in the scheduler, "
     "client.run(function) in workers."
 )
-_CLUSTERS: Final = (
-    "LocalCluster starts workers on this machine; on others, `shoal scheduler` and `shoal worker`."
-)
 
 HOMES: Final[dict[str, str | Unbuilt]] = {
     "__git_revision__": "shoal.compat.system:__git_revision__",
@@ -75,7 +72,7 @@ HOMES: Final[dict[str, str | Unbuilt]] = {
     "Semaphore": "shoal.client.coordination:Semaphore",
     "span": Unbuilt("Leave it out: what is computed does not depend on it."),
     "SpecCluster": "shoal.deploy.spec:SpecCluster",
-    "SSHCluster": Unbuilt(_CLUSTERS),
+    "SSHCluster": "shoal.deploy.ssh:SSHCluster",
     "Status": "shoal.observe.status:Status",
     "Sub": "shoal.client.coordination:Sub",
     "SubprocessCluster": "shoal.deploy.subprocess:SubprocessCluster",

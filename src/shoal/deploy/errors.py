@@ -89,3 +89,68 @@ class UnknownOptions(ShoalError, TypeError):
             f"Unexpected keyword arguments: {', '.join(self.names)}. Neither LocalCluster nor its "
             f"workers know them.{meant}"
         )
+
+
+class SSHNotInstalled(ShoalError, ImportError):
+    """A cluster over SSH needs a library that is not there."""
+
+    def __init__(self, why: str) -> None:
+        """`why`: in Python's words."""
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"Clusters over SSH need asyncssh ({self.why}). Run: pip install 'shoal[ssh]'"
+
+
+class HostFailed(ShoalError, RuntimeError):
+    """A host did not run what a cluster wants to have there."""
+
+    def __init__(self, host: str, what: str, why: str, remedy: str) -> None:
+        """`what` was to run, `why` it does not, and what to do."""
+        super().__init__(host, what, why, remedy)
+        self.host, self.what, self.why, self.remedy = host, what, why, remedy
+
+    def __str__(self) -> str:
+        why = self.why if self.why.endswith((".", "\n")) else f"{self.why}. "
+        return f"Host {self.host!r} does not run {self.what}: {why.rstrip(' ')} {self.remedy}"
+
+
+class HostsFailed(ShoalError, RuntimeError):
+    """Several hosts did not run what a cluster wants to have there."""
+
+    def __init__(self, failures: Sequence[HostFailed]) -> None:
+        """`failures`: of each host, in their order."""
+        super().__init__(list(failures))
+        self.failures = list(failures)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.failures))
+
+
+class HostsMissing(ShoalError, ValueError):
+    """A cluster over SSH was given too few hosts."""
+
+    def __init__(self, hosts: object) -> None:
+        super().__init__(hosts)
+        self.hosts = hosts
+
+    def __str__(self) -> str:
+        return (
+            "hosts= is a list of two or more: the scheduler's host, then one for the workers of "
+            f"each other host; a host may stand in it several times. It is {self.hosts!r}."
+        )
+
+
+class ListsDiffer(ShoalError, RuntimeError):
+    """An option of a cluster has a value for each host, but not as many as there are hosts."""
+
+    def __init__(self, option: str, nvalues: int, nhosts: int) -> None:
+        super().__init__(option, nvalues, nhosts)
+        self.option, self.nvalues, self.nhosts = option, nvalues, nhosts
+
+    def __str__(self) -> str:
+        return (
+            f"{self.option}= is a list of {self.nvalues} for {self.nhosts} hosts: give one for "
+            "each host, the scheduler's first, or a single one for all."
+        )

@@ -21,14 +21,14 @@ def test_a_name_is_refused_as_it_is_called_with_what_to_do_instead(name: str) ->
 
 
 def test_a_class_can_be_derived_from_and_is_refused_by_its_own_name() -> None:
-    derived = type("OurCluster", (unbuilt.SSHCluster,), {"__init__": lambda self: None})
-    with pytest.raises(UnsupportedOption, match=r"^SSHCluster is not"):
+    derived = type("OurExecutor", (unbuilt.CompatibleExecutor,), {"__init__": lambda self: None})
+    with pytest.raises(UnsupportedOption, match=r"^CompatibleExecutor is not"):
         derived()
-    assert not isinstance(1, unbuilt.SSHCluster)
+    assert not isinstance(1, unbuilt.CompatibleExecutor)
 
 
 def test_a_stand_in_travels_by_its_name() -> None:
-    for name in ("SSHCluster", "get_task_stream"):
+    for name in ("CompatibleExecutor", "get_task_stream"):
         stand_in = getattr(unbuilt, name)
         assert pickle.loads(pickle.dumps(stand_in)) is stand_in
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from shoal.deploy.cluster import Cluster as Cluster
     from shoal.deploy.local import LocalCluster as LocalCluster
     from shoal.deploy.job import ProcessInterface as ProcessInterface
-    from shoal.compat.unbuilt import SSHCluster as SSHCluster
+    from shoal.deploy.ssh import SSHCluster as SSHCluster
     from shoal.deploy.spec import SpecCluster as SpecCluster
     from shoal.deploy.subprocess import SubprocessCluster as SubprocessCluster
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shoal.compat.shim import become
 
 if TYPE_CHECKING:
-    from shoal.compat.unbuilt import SSHCluster as SSHCluster
+    from shoal.deploy.ssh import SSHCluster as SSHCluster
 
     __all__ = ['SSHCluster']
 
