@@ -49,6 +49,13 @@ class NoSuchSetting(click.ClickException):
         return f"No setting has {self.word!r} in its name. {advice}"
 
 
+class NoHostsNamed(ShoalError, ValueError):
+    """A cluster over SSH was asked for without a word about where."""
+
+    def __str__(self) -> str:
+        return "On which hosts? Name them (host1 host2), or give --hostfile"
+
+
 class NoSchedulerNamed(ShoalError, ValueError):
     """A worker was started without a word about its scheduler."""
 

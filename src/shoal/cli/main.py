@@ -10,6 +10,7 @@ from shoal.cli.options import OneLineGroup
 from shoal.cli.scheduler import scheduler
 from shoal.cli.settings import settings
 from shoal.cli.spec import spec
+from shoal.cli.ssh import ssh
 from shoal.cli.worker import worker
 from shoal.version import VERSION
 
@@ -28,4 +29,5 @@ main.add_command(dropin)
 main.add_command(scheduler)
 main.add_command(settings)
 main.add_command(spec)
+main.add_command(ssh)
 main.add_command(worker)

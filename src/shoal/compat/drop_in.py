@@ -24,11 +24,13 @@ ENTRY_POINTS: Final = {
     "dask_cli": {
         "scheduler": "shoal.cli.scheduler:scheduler",
         "spec": "shoal.cli.spec:spec",
+        "ssh": "shoal.cli.ssh:ssh",
         "worker": "shoal.cli.worker:worker",
     },
     "console_scripts": {
         "dask-scheduler": "shoal.cli.scheduler:scheduler",
         "dask-spec": "shoal.cli.spec:spec",
+        "dask-ssh": "shoal.cli.ssh:ssh",
         "dask-worker": "shoal.cli.worker:worker",
     },
 }

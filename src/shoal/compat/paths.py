@@ -73,6 +73,7 @@ _HERE: Final[dict[str, dict[str, str]]] = {
     "distributed.cli": {},
     "distributed.cli.dask_scheduler": _homes(("shoal.cli.scheduler", "scheduler as main")),
     "distributed.cli.dask_spec": _homes(("shoal.cli.spec", "spec as main")),
+    "distributed.cli.dask_ssh": _homes(("shoal.cli.ssh", "ssh as main")),
     "distributed.cli.dask_worker": _homes(
         ("shoal.cli.worker", "worker as main"),
         ("shoal.compat.ports", "apportion_ports as _apportion_ports"),
