@@ -6,12 +6,14 @@ import re
 import signal
 import socket
 import sys
+import threading
+import time
 
 import asyncssh
 import psutil
 import pytest
 
-from shoal import Client, SSHCluster
+from shoal import Client, Event, SSHCluster
 from shoal.deploy.errors import HostsMissing, ListsDiffer
 from shoal.errors import UnsupportedOption
 from shoal.testing.clusters import gen_test
@@ -107,6 +109,26 @@ def test_a_token_is_in_no_command_no_environment_and_no_log(server, caplog):
     assert [text for text in (*shown, caplog.text) if token in text] == []
 
 
+def test_a_task_that_never_ends_holds_up_no_end(server):
+    def never_end():
+        Event("begun").set()
+        threading.Event().wait()
+
+    with (
+        SSHCluster(
+            [HERE, HERE], connect_options=server.connect_options, worker_options=ONE_THREAD
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        endless = client.submit(never_end)
+        assert Event("begun").wait(timeout=20)
+        ran = server.family()
+        began = time.monotonic()
+    assert time.monotonic() - began < GONE_SECONDS_MAX
+    assert endless.status == "cancelled"
+    assert_gone(ran)
+
+
 def test_what_runs_on_hosts_ends_with_the_connection(server, caplog):
     with SSHCluster(
         [HERE, HERE], connect_options=server.connect_options, worker_options=ONE_THREAD
@@ -163,12 +185,12 @@ FAILURES = {
     "a host that is not its own": (
         {},
         {"scheduler_options": {"host": "192.0.2.1"}},
-        r"ListenError: .*192\.0\.2\.1.* Change what is given in scheduler_options=",
+        r"ListenError: .*192\.0\.2\.1.* What it is made with is said in scheduler_options=",
     ),
     "an option that nobody has": (
         {},
         {"scheduler_options": {"prot": 1}},
-        r"TypeError: .*'prot'.* Change what is given in scheduler_options=",
+        r"TypeError: .*'prot'.* What it is made with is said in scheduler_options=",
     ),
 }
 

@@ -255,7 +255,7 @@ class RemoteProcess:
         return self._failed(f"{self._ending()}{said}", "Look at the host for the reason.")
 
     def _refusal(self, why: str) -> HostFailed:
-        remedy = "Change what is given in scheduler_options= or worker_options=, or free it there."
+        remedy = "What it is made with is said in scheduler_options= and worker_options=."
         return self._failed(why, remedy)
 
     def _failed(self, why: str, remedy: str) -> HostFailed:
