@@ -9,7 +9,7 @@ import dask.array
 import dask.dataframe
 import pytest
 
-from shoal import Client, Future, LocalCluster, Lock, Queue, Variable, get_client, wait
+from shoal import Client, Event, Future, LocalCluster, Lock, Queue, Variable, get_client, wait
 from shoal.ids import ClientTaskId, CodeId
 from shoal.protocol.messages import SubmitTasks
 from tests.programs import run_python
@@ -74,6 +74,12 @@ else:
 def value_in(client):
     """Run in a task: what the second client has left there, by the task's own client."""
     return Variable("latest", client=get_client()).get(timeout=10).result()
+
+
+def once_it_may(value):
+    """Run in a task."""
+    Event("may go on").wait(timeout=20)
+    return value
 
 
 def deepest(values):
@@ -148,6 +154,23 @@ def test_collections_of_one_client_are_computed_with_another_of_the_process(clus
         assert array.sum().compute() == 10
         other.unpublish_dataset("frame")
         other.unpublish_dataset("array")
+
+
+def test_two_clients_that_need_each_others_pending_results_do_not_wait_for_each_other(cluster):
+    """Each waits until the scheduler has heard the other, for ten seconds if it hears nothing."""
+    with Client(cluster) as one, Client(cluster, set_as_default=False) as other:
+        mine = one.submit(once_it_may, 1, pure=False)
+        others = other.submit(once_it_may, 10, pure=False)
+        second, first = other.submit(abs, mine), one.submit(abs, others)
+        graphs = [
+            other.get({"x": (abs, mine)}, "x", sync=False),
+            one.get({"y": (abs, others)}, "y", sync=False),
+        ]
+        Event("may go on", client=one).set()
+        for future, value in zip([first, second, *graphs], [10, 1, 1, 10], strict=True):
+            assert future.result(timeout=5) == value
+        third = one.submit(abs, other.submit(abs, one.submit(abs, -20)))
+        assert third.result(timeout=5) == 20
 
 
 def test_what_can_not_travel_is_named_with_what_to_do_instead(cluster):

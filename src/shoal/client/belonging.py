@@ -174,6 +174,7 @@ class Belonging(Sending, ABC):
         with self.lock:
             self.is_away, self.status = True, "connecting"
             self._held_back[AWAY] = None
+            self._due.clear()
             addresses = [*self.machine.scheduler_lost(), *self.state_of(Members).by_address]
         self._introduction = msgspec.structs.replace(
             self._introduction, returning=True, workers=list(dict.fromkeys(addresses))

@@ -195,40 +195,43 @@ def _once_heard(session: Session, then: Callable[[], object]) -> None:
 class _Questions:
     """Whose answers tell that the scheduler has heard what was said before; those of one session.
 
-    Whoever comes before a question is sent has his answer by it as well.
+    Whoever comes before a question is sent has his answer by it as well.  A session that is held
+    back later, as it follows another one, asks all the same: that one may follow it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: list[Callable[[], object]] = []
+        self._waiting: dict[bool, list[Callable[[], object]]] = {False: [], True: []}
+        """By whether what was said before is on its way, whatever is held back later."""
 
     def ask(self, session: Session, then: Callable[[], object]) -> None:
         """Call `then` once all was heard that was said up to now; from any thread."""
+        passes = not session.is_held_back
         with self._lock:
-            self._waiting.append(then)
-            is_first = len(self._waiting) == 1
+            self._waiting[passes].append(then)
+            is_first = len(self._waiting[passes]) == 1
         if not is_first:
             return
-        asking = self._ask(session)
+        asking = self._ask(session, passes)
         try:
             assert session.loop is not None
             asyncio.run_coroutine_threadsafe(asking, session.loop)
         except RuntimeError:  # its loop has ended
             asking.close()
-            self._answer(self._take())
+            self._answer(self._take(passes))
 
-    async def _ask(self, session: Session) -> None:
-        waiting = self._take()
+    async def _ask(self, session: Session, passes: bool) -> None:
+        waiting = self._take(passes)
         try:
-            await session.call(lambda request: WhoHas(request, []))
+            await session.call(lambda request: WhoHas(request, []), passes_holds=passes)
         except (ShoalError, OSError):
             pass  # the connection has ended, and nothing more is heard
         finally:
             self._answer(waiting)
 
-    def _take(self) -> list[Callable[[], object]]:
+    def _take(self, passes: bool) -> list[Callable[[], object]]:
         with self._lock:
-            waiting, self._waiting = self._waiting, []
+            waiting, self._waiting[passes] = self._waiting[passes], []
         return waiting
 
     def _answer(self, waiting: list[Callable[[], object]]) -> None:

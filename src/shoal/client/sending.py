@@ -54,6 +54,7 @@ class Sending(Watching):
         self._collecting = False  # a `_take_collected` is
         self._held_back: dict[object, asyncio.TimerHandle | None] = {}
         """For what the scheduler has to hear before (see `borrowing`): until when, at most."""
+        self._due: list[Message] = []  # to be sent before all else, whatever is held back
 
     @property
     def is_open(self) -> bool:
@@ -166,10 +167,28 @@ class Sending(Watching):
             self.machine.say(message)
         self.wake()
 
+    @property
+    def is_held_back(self) -> bool:
+        """Whether what is said now has to wait; see `hold_back`."""
+        return bool(self._held_back)
+
+    def say_past_holds(self, message: Message) -> None:
+        """As `say`, of what was meant to be said before those holds began that there are now."""
+        self.require_running()
+        with self.lock:
+            if self._held_back and not self.is_away:
+                self._due.append(message)
+            else:
+                self.machine.say(message)
+        self.wake()
+
     def hold_back(self, seconds_max: float) -> object:
-        """Send nothing more until `go_on` is called with what this returns, or time is over."""
+        """Send nothing that is said from now on, until `go_on` is called with what this returns, or
+        time is over."""
         mark = object()
         with self.lock:
+            if not self._held_back:
+                self._due += self.machine.take_outgoing()
             self._held_back[mark] = None
         self._on_loop(self._limit, mark, seconds_max)
         return mark
@@ -203,7 +222,9 @@ class Sending(Watching):
         with self._sending:
             with self.lock:
                 self._take(self._dropped)
-                outgoing = [] if self._held_back else self.machine.take_outgoing()
+                outgoing, self._due = self._due, []
+                if not self._held_back:
+                    outgoing += self.machine.take_outgoing()
                 told = self._take_told()
             if outgoing and self.connection is not None and not self.connection.closed:
                 told += self._send(outgoing)

@@ -151,13 +151,18 @@ class Session(Belonging):
     # --- asking ------------------------------------------------------------------------------
 
     async def call(
-        self, make: Callable[[int], Message], *, timeout_seconds: float | None = None
+        self,
+        make: Callable[[int], Message],
+        *,
+        timeout_seconds: float | None = None,
+        passes_holds: bool = False,
     ) -> Any:
         """Ask the scheduler, and return the value of its answer; a Delivery if it is Replicas.
 
         Args:
             make: the message, given its request number.
             timeout_seconds: None: until it is answered or the connection ends.
+            passes_holds: whether it was meant to be said before what holds us back now.
 
         Raises:
             CommClosedError: the connection ended.
@@ -168,7 +173,8 @@ class Session(Belonging):
             timeout_seconds = await self._until_back(timeout_seconds)
         self.require_running()
         assert self.calls is not None
-        message, delivery = await self.calls.ask(make, self.say, timeout_seconds)
+        say = self.say_past_holds if passes_holds else self.say
+        message, delivery = await self.calls.ask(make, say, timeout_seconds)
         return read_reply(type(message), delivery)
 
     # --- in ----------------------------------------------------------------------------------
